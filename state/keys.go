@@ -1,0 +1,121 @@
+package state
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Defaults of the root under which everything is kept: /etcdcron/default/.
+const (
+	DefaultPrefix    = "/etcdcron"
+	DefaultNamespace = "default"
+)
+
+// MaxJobName is the greatest length of a job's name, in bytes.
+const MaxJobName = 128
+
+var (
+	segment = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	badChar = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+)
+
+// Keys builds and parses the keys of one namespace. Nothing else does. The zero value is not usable.
+type Keys struct{ root string }
+
+// NewKeys returns the keys under /<prefix>/<namespace>/. Empty strings mean the defaults.
+func NewKeys(prefix, namespace string) (Keys, error) {
+	if prefix == "" {
+		prefix = DefaultPrefix
+	}
+	if namespace == "" {
+		namespace = DefaultNamespace
+	}
+	for part := range strings.SplitSeq(strings.Trim(prefix, "/"), "/") {
+		if !segment.MatchString(part) {
+			return Keys{}, fmt.Errorf("prefix %q: %q is not a path segment of letters, digits, '.', '_' and '-'; try %q",
+				prefix, part, DefaultPrefix)
+		}
+	}
+	if !segment.MatchString(namespace) {
+		return Keys{}, fmt.Errorf("namespace %q: use letters, digits, '.', '_' and '-'; try %q", namespace, DefaultNamespace)
+	}
+	return Keys{root: "/" + strings.Trim(prefix, "/") + "/" + namespace + "/"}, nil
+}
+
+// CheckJobName says why name cannot be a job's name, or nil. One rule for every way in: names are part
+// of keys, URLs and file names, so they are 1 to 128 letters, digits, '.', '_' and '-', and begin with
+// a letter or digit.
+func CheckJobName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: the name is empty", ErrBadName)
+	case len(name) > MaxJobName:
+		return fmt.Errorf("%w: the name has %d bytes, at most %d are allowed", ErrBadName, len(name), MaxJobName)
+	case segment.MatchString(name):
+		return nil
+	}
+	hint := strings.TrimLeft(badChar.ReplaceAllString(name, "_"), "._-")
+	if hint == "" {
+		hint = "my_job"
+	}
+	return fmt.Errorf("%w: %q may have only letters, digits, '.', '_' and '-', and begin with a letter or digit; try %q",
+		ErrBadName, name, hint)
+}
+
+// Root is the prefix of everything: /<prefix>/<namespace>/.
+func (k Keys) Root() string { return k.root }
+
+// Election is the election's name. concurrency.Election puts its keys at <name>/<lease>.
+func (k Keys) Election() string { return k.root + "leader" }
+
+// Candidates is the prefix of the election's keys; the one created first leads.
+func (k Keys) Candidates() string { return k.root + "leader/" }
+
+// Instances is the prefix of the instances' keys.
+func (k Keys) Instances() string { return k.root + "instances/" }
+
+// Instance is where an instance says that it is there.
+func (k Keys) Instance(id string) string { return k.Instances() + id }
+
+// Sentinel is a key attached to a lease and nothing else, so that its holder hears at once when the
+// lease is revoked.
+func (k Keys) Sentinel(id clientv3.LeaseID) string { return k.root + "leases/" + leaseName(id) }
+
+// Spec is where a job's definition stands.
+func (k Keys) Spec(job string) string { return k.root + "jobs/" + job + "/spec" }
+
+// Runs is the prefix of a job's run records.
+func (k Keys) Runs(job string) string { return k.root + "jobs/" + job + "/runs/" }
+
+// Run is where the record of a run stands.
+func (k Keys) Run(job, id string) string { return k.Runs(job) + id }
+
+// Progress is where a run's progress and checkpoint stand.
+func (k Keys) Progress(job, id string) string { return k.root + "jobs/" + job + "/progress/" + id }
+
+// Statuses is the prefix of all jobs' status keys: one per job, so listing it lists the jobs.
+func (k Keys) Statuses() string { return k.root + "status/" }
+
+// Status is where a job's status stands.
+func (k Keys) Status(job string) string { return k.Statuses() + job }
+
+// Locks is the prefix of all locks.
+func (k Keys) Locks() string { return k.root + "locks/" }
+
+// Lock is a job's lock.
+func (k Keys) Lock(job string) string { return k.Locks() + job }
+
+// Controls is the prefix of all jobs' controls.
+func (k Keys) Controls() string { return k.root + "controls/" }
+
+// Control is where a job is paused.
+func (k Keys) Control(job string) string { return k.Controls() + job }
+
+// JobOfStatus is the job whose status stands at key.
+func (k Keys) JobOfStatus(key string) string { return strings.TrimPrefix(key, k.Statuses()) }
+
+// JobOfLock is the job whose lock stands at key.
+func (k Keys) JobOfLock(key string) string { return strings.TrimPrefix(key, k.Locks()) }

@@ -1,0 +1,71 @@
+package state
+
+import (
+	"fmt"
+	"time"
+)
+
+// Spec is a job's definition as it runs. It is for readers and for the claim's compare; what a command
+// needs beyond it (its environment, say) stays with the instance, so no secret is written to etcd.
+type Spec struct {
+	Name        string            `json:"name"`
+	UID         string            `json:"uid"`  // one per creation: a job deleted and created again is a new job
+	Hash        string            `json:"hash"` // of everything that makes the job what it is
+	Source      string            `json:"source"`
+	Schedule    string            `json:"schedule"`
+	TimeZone    string            `json:"time_zone"`
+	Description string            `json:"description,omitempty"`
+	Target      string            `json:"target,omitempty"` // what it runs, for people
+	Overlap     string            `json:"overlap"`
+	CatchUp     string            `json:"catch_up"`
+	Window      Duration          `json:"catch_up_window,omitempty"`
+	Recovery    string            `json:"recovery"`
+	Recoveries  int               `json:"max_recoveries,omitempty"`
+	Timeout     Duration          `json:"timeout"`
+	LockTTL     Duration          `json:"lock_ttl"`
+	Grace       Duration          `json:"grace"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Retired     bool              `json:"retired,omitempty"` // no longer among the leader's jobs
+	CreatedAt   time.Time         `json:"created_at"`
+	UpdatedAt   time.Time         `json:"updated_at"`
+}
+
+// Control is what people have told a job.
+type Control struct {
+	Paused bool      `json:"paused"`
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at,omitzero"`
+}
+
+// Lock is the value of a lock key.
+type Lock struct {
+	Run      string `json:"run"`
+	Instance string `json:"instance"`
+}
+
+// Instance is one process that takes part, leading or not.
+type Instance struct {
+	ID        string    `json:"instance"`
+	Host      string    `json:"host"`
+	PID       int       `json:"pid"`
+	Version   string    `json:"version,omitempty"`
+	Address   string    `json:"address,omitempty"` // of its HTTP API
+	StartedAt time.Time `json:"started_at"`
+}
+
+// Duration is a time.Duration that reads as "1m30s" in JSON.
+type Duration time.Duration
+
+// MarshalText renders d as time.Duration does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText parses what time.ParseDuration takes.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("duration %q: %w", text, err)
+	}
+	*d = Duration(v)
+	return nil
+}

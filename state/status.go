@@ -1,0 +1,147 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// JobStatus is where a job stands: how far its schedule was decided, what runs, and what ran so far.
+// Its methods return the next status and change nothing; every transaction writes a run's record and
+// the status that accounts for it together, so the counters always equal what the records say.
+type JobStatus struct {
+	UID    string    `json:"uid"`    // of the spec that it belongs to
+	Cursor time.Time `json:"cursor"` // last scheduled time decided
+
+	Live    []string `json:"live,omitempty"` // ids of runs that are pending or running
+	Running int      `json:"running,omitempty"`
+	Pending int      `json:"pending,omitempty"`
+
+	LastRunID       string    `json:"last_run_id,omitempty"`
+	LastScheduledAt time.Time `json:"last_scheduled_at,omitzero"`
+	LastStartedAt   time.Time `json:"last_started_at,omitzero"`
+	LastFinishedAt  time.Time `json:"last_finished_at,omitzero"`
+	LastDurationMS  int64     `json:"last_duration_ms,omitempty"`
+	LastStatus      RunStatus `json:"last_status,omitempty"`
+	LastError       string    `json:"last_error,omitempty"`
+	LastSuccessAt   time.Time `json:"last_success_at,omitzero"`
+	NextRunAt       time.Time `json:"next_run_at,omitzero"`
+
+	SucceededTotal      int64            `json:"succeeded_total,omitempty"`
+	FailedTotal         int64            `json:"failed_total,omitempty"`
+	CanceledTotal       int64            `json:"canceled_total,omitempty"`
+	SkippedTotal        int64            `json:"skipped_total,omitempty"`
+	SkippedByReason     map[string]int64 `json:"skipped_by_reason,omitempty"`
+	MissedTotal         int64            `json:"missed_total,omitempty"`
+	MissedByReason      map[string]int64 `json:"missed_by_reason,omitempty"`
+	RecoveredTotal      int64            `json:"recovered_total,omitempty"`
+	ConsecutiveFailures int64            `json:"consecutive_failures,omitempty"`
+	MeanDurationMS      float64          `json:"mean_duration_ms,omitempty"`
+	MaxDurationMS       int64            `json:"max_duration_ms,omitempty"`
+}
+
+// maxLastError bounds last_error: the status of every job is read at once, the whole error is in the
+// run's record.
+const maxLastError = 256
+
+// SuccessRate is the share of finished runs that succeeded, from 0 to 1; ok is false before the first.
+func (s *JobStatus) SuccessRate() (rate float64, ok bool) {
+	n := s.SucceededTotal + s.FailedTotal
+	if n == 0 {
+		return 0, false
+	}
+	return float64(s.SucceededTotal) / float64(n), true
+}
+
+// Decided moves the cursor to t, never back: a clock that was set back cannot undo a decision.
+func (s JobStatus) Decided(t time.Time) JobStatus {
+	if t.After(s.Cursor) {
+		s.Cursor = t
+	}
+	return s
+}
+
+// Started accounts for the first attempt of r.
+func (s JobStatus) Started(r *Run) JobStatus {
+	s = s.decidedBy(r)
+	s.Live = append(slices.Clone(s.Live), r.ID)
+	s.Running++
+	s.LastRunID = r.ID
+	s.LastScheduledAt = r.ScheduledAt
+	s.LastStartedAt = r.StartedAt
+	return s
+}
+
+// Recovered accounts for a further attempt of r after its instance was lost.
+func (s JobStatus) Recovered(r *Run) JobStatus {
+	s.RecoveredTotal++
+	s.LastStartedAt = r.StartedAt
+	return s
+}
+
+// Finished accounts for the end of a running r.
+func (s JobStatus) Finished(r *Run) JobStatus {
+	s.Live = without(s.Live, r.ID)
+	s.Running--
+	s.LastRunID = r.ID
+	s.LastScheduledAt = r.ScheduledAt
+	s.LastFinishedAt = r.FinishedAt
+	s.LastDurationMS = r.DurationMS
+	s.LastStatus = r.Status
+	s.LastError = CutHead(r.Error, maxLastError)
+	switch r.Status { //nolint:exhaustive // only these end a running run
+	case Succeeded:
+		s.SucceededTotal++
+		s.ConsecutiveFailures = 0
+		s.LastSuccessAt = r.FinishedAt
+	case Failed:
+		s.FailedTotal++
+		s.ConsecutiveFailures++
+	case Canceled:
+		s.CanceledTotal++
+		return s
+	}
+	s.MaxDurationMS = max(s.MaxDurationMS, r.DurationMS)
+	n := float64(s.SucceededTotal + s.FailedTotal)
+	s.MeanDurationMS += (float64(r.DurationMS) - s.MeanDurationMS) / n
+	return s
+}
+
+// NotRun accounts for a run that was skipped or missed.
+func (s JobStatus) NotRun(r *Run) JobStatus {
+	s = s.decidedBy(r)
+	if r.Status == Skipped {
+		s.SkippedTotal += r.Times()
+		s.SkippedByReason = plus(s.SkippedByReason, r.Reason, r.Times())
+		return s
+	}
+	s.MissedTotal += r.Times()
+	s.MissedByReason = plus(s.MissedByReason, r.Reason, r.Times())
+	return s
+}
+
+// decidedBy moves the cursor for a run that the schedule yielded; a manual run does not eat a
+// scheduled time.
+func (s JobStatus) decidedBy(r *Run) JobStatus {
+	if r.Trigger == BySchedule || r.Trigger == ByCatchUp {
+		return s.Decided(r.Covers())
+	}
+	return s
+}
+
+func plus(counts map[string]int64, reason string, n int64) map[string]int64 {
+	next := maps.Clone(counts)
+	if next == nil {
+		next = make(map[string]int64, 1)
+	}
+	next[reason] += n
+	return next
+}
+
+func without(ids []string, id string) []string {
+	left := slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
+	if len(left) == 0 {
+		return nil // as it reads back from etcd
+	}
+	return left
+}

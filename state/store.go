@@ -1,0 +1,200 @@
+package state
+
+import (
+	"context"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// StoreConfig configures a Store.
+type StoreConfig struct {
+	// Timeout of each call to etcd. Default 5 s.
+	Timeout time.Duration
+	// Hook is told of every transaction. Default none.
+	Hook CommitHook
+	// Logger gets warnings of calls that are tried again. Default none.
+	Logger *zap.Logger
+}
+
+// Store reads and writes the records of one namespace. Safe for concurrent use.
+type Store struct {
+	client    *clientv3.Client
+	keys      Keys
+	committer Committer
+	timeout   time.Duration
+	log       *zap.Logger
+}
+
+// NewStore returns a store on client. It does not close the client.
+func NewStore(client *clientv3.Client, keys Keys, cfg StoreConfig) *Store {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 5 * time.Second
+	}
+	if cfg.Hook == nil {
+		cfg.Hook = func(time.Duration, int, error) {}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = zap.NewNop()
+	}
+	return &Store{
+		client:    client,
+		keys:      keys,
+		committer: direct{kv: client, timeout: cfg.Timeout, hook: cfg.Hook},
+		timeout:   cfg.Timeout,
+		log:       cfg.Logger,
+	}
+}
+
+// Keys are the keys of the store's namespace.
+func (s *Store) Keys() Keys { return s.keys }
+
+// Claim is what a leader claims a run with.
+type Claim struct {
+	Term       Term
+	Run        Run // status running
+	UID        string
+	View       View
+	SpecRev    int64 // mod revision of the spec on which the leader decided
+	ControlRev int64 // likewise of the control; 0 when there is none
+	Lease      clientv3.LeaseID
+	Next       time.Time // the job's next scheduled time
+}
+
+// Owned is a run that this instance owns: Revision is the mod revision of its record, which is both the
+// proof of ownership and the fencing token of the attempt.
+type Owned struct {
+	Run      Run
+	UID      string
+	Revision int64
+}
+
+// Claim makes the run ours and locks its job, if the term is held, the run has no record, the job is
+// not locked, and its spec and control are those that the leader decided on. Errors: ErrNotLeading,
+// ErrRunExists, ErrLocked, ErrSpecChanged, ErrControlChanged, ErrLeaseLost; ctx's when the outcome
+// stays unknown. The view is what stands afterwards, also with an error.
+func (s *Store) Claim(ctx context.Context, c Claim) (Owned, View, error) {
+	if err := step("", c.Run.Status); err != nil {
+		return Owned{}, c.View, err
+	}
+	guards := append(s.leaderMay(c.Term, c.Run, c.SpecRev, c.ControlRev),
+		guard{key: s.keys.Lock(c.Run.Job), refused: ErrLocked})
+	rev, view, err := s.apply(ctx, transition{
+		guards: guards, run: c.Run, uid: c.UID, view: c.View, decides: true,
+		account: func(st JobStatus) JobStatus {
+			st = st.Started(&c.Run)
+			st.NextRunAt = c.Next
+			return st
+		},
+		extra: []clientv3.Op{s.putLock(&c.Run, c.Lease)},
+	})
+	return Owned{Run: c.Run, UID: c.UID, Revision: rev}, view, err
+}
+
+// Verdict is a leader's decision that a scheduled time is not run.
+type Verdict struct {
+	Term       Term
+	Run        Run // status skipped or missed
+	UID        string
+	View       View
+	SpecRev    int64
+	ControlRev int64
+	Next       time.Time
+}
+
+// Record writes a verdict. Errors as for Claim, without those of the lock.
+func (s *Store) Record(ctx context.Context, v Verdict) (View, error) {
+	if err := step("", v.Run.Status); err != nil {
+		return v.View, err
+	}
+	_, view, err := s.apply(ctx, transition{
+		guards: s.leaderMay(v.Term, v.Run, v.SpecRev, v.ControlRev), run: v.Run, uid: v.UID, view: v.View, decides: true,
+		account: func(st JobStatus) JobStatus {
+			st = st.NotRun(&v.Run)
+			st.NextRunAt = v.Next
+			return st
+		},
+	})
+	return view, err
+}
+
+// Finish writes the end of a run that is ours, and unlocks its job. Its error is ErrNotOwner when the
+// run was taken over or ended by somebody else; then nothing is written. An owner that lost only its
+// lock may still record the truth.
+func (s *Store) Finish(ctx context.Context, o Owned, end Run, view View) (View, error) {
+	if err := step(o.Run.Status, end.Status); err != nil {
+		return view, err
+	}
+	lock := s.keys.Lock(end.Job)
+	_, view, err := s.apply(ctx, transition{
+		guards: []guard{{key: s.keys.Run(end.Job, end.ID), want: o.Revision, refused: ErrNotOwner}},
+		run:    end, uid: o.UID, view: view,
+		account: func(st JobStatus) JobStatus { return st.Finished(&end) },
+		extra: []clientv3.Op{clientv3.OpTxn(
+			[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(lock), "=", o.Revision)},
+			[]clientv3.Op{clientv3.OpDelete(lock)}, nil)},
+	})
+	return view, err
+}
+
+// TakeOver makes the next attempt of a run whose instance was lost ours: if the term is held, the job is
+// not locked and the record is as it was read. Errors: ErrNotLeading, ErrLocked, ErrNotOwner,
+// ErrLeaseLost.
+func (s *Store) TakeOver(ctx context.Context, term Term, lost Owned, next Run, view View, lease clientv3.LeaseID) (Owned, View, error) {
+	if err := step(lost.Run.Status, next.Status); err != nil {
+		return Owned{}, view, err
+	}
+	rev, view, err := s.apply(ctx, transition{
+		guards: s.leaderRecovers(term, lost), run: next, uid: lost.UID, view: view,
+		account: func(st JobStatus) JobStatus { return st.Recovered(&next) },
+		extra:   []clientv3.Op{s.putLock(&next, lease)},
+	})
+	return Owned{Run: next, UID: lost.UID, Revision: rev}, view, err
+}
+
+// Abandon ends a run whose instance was lost and which may not be resumed. Errors as for TakeOver.
+func (s *Store) Abandon(ctx context.Context, term Term, lost Owned, end Run, view View) (View, error) {
+	if err := step(lost.Run.Status, end.Status); err != nil {
+		return view, err
+	}
+	_, view, err := s.apply(ctx, transition{
+		guards: s.leaderRecovers(term, lost), run: end, uid: lost.UID, view: view,
+		account: func(st JobStatus) JobStatus { return st.Finished(&end) },
+	})
+	return view, err
+}
+
+func (s *Store) leaderMay(term Term, run Run, specRev, controlRev int64) []guard {
+	return []guard{
+		{key: term.Key, created: true, want: term.Revision, refused: ErrNotLeading},
+		{key: s.keys.Run(run.Job, run.ID), refused: ErrRunExists},
+		{key: s.keys.Spec(run.Job), want: specRev, refused: ErrSpecChanged},
+		{key: s.keys.Control(run.Job), want: controlRev, refused: ErrControlChanged},
+	}
+}
+
+func (s *Store) leaderRecovers(term Term, lost Owned) []guard {
+	return []guard{
+		{key: term.Key, created: true, want: term.Revision, refused: ErrNotLeading},
+		{key: s.keys.Run(lost.Run.Job, lost.Run.ID), want: lost.Revision, refused: ErrNotOwner},
+		{key: s.keys.Lock(lost.Run.Job), refused: ErrLocked},
+	}
+}
+
+func (s *Store) putLock(run *Run, lease clientv3.LeaseID) clientv3.Op {
+	value := encode(Lock{Run: run.ID, Instance: run.Instance})
+	return clientv3.OpPut(s.keys.Lock(run.Job), string(value), clientv3.WithLease(lease))
+}
+
+// getOne is a linearizable read of one key; nil when it is absent.
+func (s *Store) getOne(ctx context.Context, key string) (*mvccpb.KeyValue, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	resp, err := s.client.Get(ctx, key)
+	if err != nil || len(resp.Kvs) == 0 {
+		return nil, err
+	}
+	return resp.Kvs[0], nil
+}

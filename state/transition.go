@@ -1,0 +1,146 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// maxContention is how often a transition accounts anew because only the job's status had moved. Each
+// time somebody else got a write of his own through.
+const maxContention = 50
+
+// Term is what a leader writes under: its election key and the create revision of that key.
+type Term struct {
+	Key      string
+	Revision int64
+}
+
+// View is a job's status as a writer last knew it, and the mod revision it had; 0 when there was none.
+type View struct {
+	Status   JobStatus
+	Revision int64
+	Broken   error // ErrBadRecord when the status cannot be decoded
+}
+
+// guard is one compare of a transition and the error that it is refused with. want is what the mod
+// revision, or with created the create revision, of the key must be; 0 is a key that must be absent.
+type guard struct {
+	key     string
+	created bool
+	want    int64
+	refused error
+}
+
+func (g guard) cmp() clientv3.Cmp {
+	if g.created || g.want == 0 {
+		return clientv3.Compare(clientv3.CreateRevision(g.key), "=", g.want)
+	}
+	return clientv3.Compare(clientv3.ModRevision(g.key), "=", g.want)
+}
+
+func (g guard) holds(kv *mvccpb.KeyValue) bool {
+	switch {
+	case kv == nil:
+		return g.want == 0
+	case g.created:
+		return kv.CreateRevision == g.want
+	default:
+		return kv.ModRevision == g.want
+	}
+}
+
+// transition is one step of one run, as data: what must hold, the record and the status to write, and
+// what else goes with them.
+type transition struct {
+	guards  []guard
+	run     Run
+	uid     string // of the job's creation; a status of another creation, or a broken one, is left alone
+	view    View
+	decides bool // made by the leader, who may not decide without the status that it decides on
+	account func(JobStatus) JobStatus
+	extra   []clientv3.Op // lock put or deleted
+}
+
+// apply makes the transition in one transaction and returns its revision and the status after it. When
+// it is refused, the error is that of the first guard that did not hold, and the view is what stands.
+func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
+	runKey, value := s.keys.Run(t.run.Job, t.run.ID), t.run.encode()
+	statusKey := s.keys.Status(t.run.Job)
+	for range maxContention {
+		next, counted := t.view.Status, t.view.Broken == nil && t.view.Status.UID == t.uid
+		if counted {
+			next = t.account(next)
+		} else if t.decides {
+			return 0, t.view, fmt.Errorf("job %s: %w", t.run.Job, ErrStatusReplaced)
+		}
+		m := Mutation{
+			Job:  t.run.Job,
+			Then: append([]clientv3.Op{clientv3.OpPut(runKey, string(value))}, t.extra...),
+			Else: []clientv3.Op{clientv3.OpGet(runKey), clientv3.OpGet(statusKey)},
+		}
+		for _, g := range t.guards {
+			m.If = append(m.If, g.cmp())
+			m.Else = append(m.Else, clientv3.OpGet(g.key))
+		}
+		if counted {
+			m.If = append(m.If, guard{key: statusKey, want: t.view.Revision}.cmp())
+			m.Then = append(m.Then, clientv3.OpPut(statusKey, string(encode(next))))
+		}
+		res, err := s.settle(ctx, m)
+		if isLeaseNotFound(err) {
+			return s.afterLeaseLoss(ctx, runKey, value, t.view, err)
+		}
+		if err != nil {
+			return 0, t.view, err
+		}
+		if res.Succeeded {
+			if counted {
+				t.view = View{Status: next, Revision: res.Revision}
+			}
+			return res.Revision, t.view, nil
+		}
+
+		stands := firstKVs(res)
+		t.view = viewOf(t.run.Job, stands[1])
+		if kv := stands[0]; kv != nil && bytes.Equal(kv.Value, value) {
+			return kv.ModRevision, t.view, nil // an earlier try, whose answer was lost, had landed
+		}
+		for i, g := range t.guards {
+			if !g.holds(stands[i+2]) {
+				return 0, t.view, fmt.Errorf("run %s of job %s: %w", t.run.ID, t.run.Job, g.refused)
+			}
+		}
+		// Only the status has moved: account for the run on what stands now.
+	}
+	return 0, t.view, fmt.Errorf("job %s: %w", t.run.Job, ErrContended)
+}
+
+// afterLeaseLoss settles a put that was refused because its lease is gone: an earlier try may have
+// landed while the lease lived, none can from now on.
+func (s *Store) afterLeaseLoss(ctx context.Context, runKey string, value []byte, view View, lost error) (int64, View, error) {
+	kv, err := s.getOne(ctx, runKey)
+	if err != nil {
+		return 0, view, err
+	}
+	if kv != nil && bytes.Equal(kv.Value, value) {
+		return kv.ModRevision, View{}, ErrLeaseLost
+	}
+	return 0, view, fmt.Errorf("%w: %w", ErrLeaseLost, lost)
+}
+
+func isLeaseNotFound(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
+
+// viewOf decodes a status key; kv may be nil.
+func viewOf(job string, kv *mvccpb.KeyValue) View {
+	if kv == nil {
+		return View{}
+	}
+	st, err := decode[JobStatus]("status of job "+job, kv.Value)
+	return View{Status: st, Revision: kv.ModRevision, Broken: err}
+}
