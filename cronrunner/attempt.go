@@ -1,0 +1,175 @@
+package cronrunner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// attempt is one try of a run that this instance owns.
+type attempt struct {
+	job   *job
+	owned state.Owned
+	view  state.View   // the job's status as it was at the claim
+	grant *state.Grant // what the lock hangs on
+}
+
+// errUnreturned is a handler that ended its goroutine instead of returning.
+var errUnreturned = errors.New("the handler ended its goroutine with runtime.Goexit")
+
+// panicError is a handler's panic, with the stack of where it happened.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.value, e.stack) }
+
+// result is how a handler ended.
+type result struct {
+	err   error
+	cause error // why its context had ended by then; nil when it had not
+}
+
+// ended is told to the term's loop when an attempt is over.
+type ended struct {
+	job         string
+	view        state.View // the job's status after the record; zero when nothing was recorded
+	interrupted bool       // the run has not ended: it is to be recovered
+}
+
+// execute runs one attempt from its claim to its record.
+func (as *attempts) execute(a attempt) ended {
+	record := a.owned.Run
+	record.FencingToken = a.owned.Revision
+	log := as.s.log.With(zap.String("job", record.Job), zap.String("run", record.ID), zap.Int("attempt", record.Attempt))
+
+	ctx, cancel := context.WithCancelCause(as.handlers)
+	defer cancel(nil)
+	held, release := a.grant.Hold(context.Background(), a.job.lockMargin())
+	defer release()
+	defer context.AfterFunc(held, func() { cancel(ErrLockLost) })()
+
+	run := &Run{record: record}
+	begun := time.Now()
+	end := record
+	end.StartedAt = as.s.cfg.Now().UTC().Truncate(time.Millisecond)
+	var res result
+	switch {
+	case held.Err() != nil: // the claim's answer took that long
+		res = result{err: ErrLockLost, cause: ErrLockLost}
+	case ctx.Err() != nil:
+		res = result{err: context.Cause(ctx), cause: context.Cause(ctx)}
+	default:
+		as.s.observer.Observe(Started{Run: record, Delay: max(end.StartedAt.Sub(record.ScheduledAt), 0)})
+		log.Debug("run started")
+		res = as.call(ctx, log, a.job, run)
+	}
+	as.returned()
+
+	took := time.Since(begun)
+	end.FinishedAt = end.StartedAt.Add(took).Truncate(time.Millisecond)
+	end.DurationMS = took.Milliseconds()
+	end.Output, end.ExitCode = run.result()
+	var done bool
+	if end.Status, end.Reason, done = verdictOf(res); !done {
+		return as.interrupted(log, a, res.cause)
+	}
+	if res.err != nil {
+		end.Error = res.err.Error()
+	}
+	return as.record(log, a, end)
+}
+
+// call calls the handler with its time limit, and watches that it returns in time when its context ends.
+func (as *attempts) call(ctx context.Context, log *zap.Logger, j *job, run *Run) result {
+	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, ErrTimeout)
+	defer cancel()
+	returned := make(chan error, 1)
+	go func() { // waited for below, however long it takes
+		err := errUnreturned
+		defer func() {
+			if v := recover(); v != nil {
+				err = &panicError{value: v, stack: debug.Stack()}
+			}
+			returned <- err
+		}()
+		err = j.Handler(ctx, run)
+	}()
+	select {
+	case err := <-returned:
+		return result{err: err, cause: context.Cause(ctx)}
+	case <-ctx.Done():
+	}
+	cause := context.Cause(ctx)
+	log.Info("run told to stop", zap.NamedError("cause", cause))
+	late := time.NewTimer(j.Grace)
+	defer late.Stop()
+	for {
+		select {
+		case err := <-returned:
+			return result{err: err, cause: cause}
+		case <-late.C:
+			log.Error("handler has not returned in time after its context ended; it keeps the job's lock while it can",
+				zap.Duration("grace", j.Grace), zap.NamedError("cause", cause))
+			as.s.observer.Observe(Overrunning{Run: run.record, Cause: cause})
+			late.Reset(j.Timeout)
+		}
+	}
+}
+
+// verdictOf says how a run ended whose handler returned so. done is false when it has not ended: its
+// lock was lost in the middle of the work, and whoever leads decides how it goes on. A handler that
+// returns nil has done its work, whatever happened to its context.
+func verdictOf(res result) (status state.RunStatus, reason string, done bool) {
+	var p *panicError
+	switch {
+	case res.err == nil:
+		return state.Succeeded, "", true
+	case errors.Is(res.cause, ErrLockLost):
+		return "", "", false
+	case errors.As(res.err, &p):
+		return state.Failed, state.ReasonPanic, true
+	case errors.Is(res.cause, ErrTimeout):
+		return state.Failed, state.ReasonTimeout, true
+	case errors.Is(res.cause, ErrDraining):
+		return state.Canceled, state.ReasonDrain, true
+	default:
+		return state.Failed, "", true
+	}
+}
+
+// record writes the end of a run until it is written, or refused because the run is not ours any more,
+// or the instance gives up at the end of its shutdown.
+func (as *attempts) record(log *zap.Logger, a attempt, end state.Run) ended {
+	const pause, maxPause = 100 * time.Millisecond, 5 * time.Second
+	for wait := pause; ; wait = min(2*wait, maxPause) {
+		view, err := as.s.store.Finish(as.recording, a.owned, end, a.view)
+		if err == nil {
+			log.Info("run finished", zap.String("status", string(end.Status)), zap.Int64("duration_ms", end.DurationMS))
+			as.s.observer.Observe(Recorded{Run: end, Status: view.Status})
+			return ended{job: end.Job, view: view}
+		}
+		if errors.Is(err, state.ErrNotOwner) {
+			return as.interrupted(log, a, err)
+		}
+		log.Warn("end of run not recorded, trying again", zap.String("status", string(end.Status)), zap.Error(err))
+		select {
+		case <-as.recording.Done():
+			return as.interrupted(log, a, err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (as *attempts) interrupted(log *zap.Logger, a attempt, cause error) ended {
+	log.Warn("run interrupted", zap.NamedError("cause", cause))
+	as.s.observer.Observe(Interrupted{Run: a.owned.Run, Cause: cause})
+	return ended{job: a.owned.Run.Job, interrupted: true}
+}

@@ -1,0 +1,142 @@
+package cronrunner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// recordLimit is how long a shutdown waits, after the last handler has returned, for answers of etcd:
+// ends of runs, and claims whose outcome is unknown. What is not written by then is recovered by
+// whoever leads next.
+const recordLimit = 10 * time.Second
+
+// attempts are the runs that this instance executes, across terms. Safe for concurrent use.
+type attempts struct {
+	s      *Scheduler
+	leases *state.Leases
+
+	// The two lifetimes of a process's runs: handlers ends those that the drain limit has found running,
+	// recording ends the talk with etcd about them. They are fields since they are what this type is for.
+	handlers  context.Context //nolint:containedctx // see above
+	recording context.Context //nolint:containedctx // see above
+	cancel    context.CancelCauseFunc
+	giveUp    context.CancelFunc
+
+	calls sync.WaitGroup // handlers that have not returned
+	work  sync.WaitGroup // attempts until they are recorded, and the terms' operations
+
+	mu       sync.Mutex
+	running  map[string]struct{} // by job/run
+	slots    int                 // taken
+	listener func(ended)         // of the term; nil between terms
+}
+
+func newAttempts(s *Scheduler, leases *state.Leases) *attempts {
+	as := &attempts{s: s, leases: leases, running: make(map[string]struct{})}
+	as.handlers, as.cancel = context.WithCancelCause(context.Background())
+	as.recording, as.giveUp = context.WithCancel(context.Background())
+	return as
+}
+
+// reserve takes one of the slots for handlers, if one is free. It is given back by release, or when the
+// handler that was started in it has returned.
+func (as *attempts) reserve() bool {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	if as.slots >= as.s.cfg.MaxConcurrent {
+		return false
+	}
+	as.slots++
+	return true
+}
+
+// free reports whether a slot is free.
+func (as *attempts) free() bool {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	return as.slots < as.s.cfg.MaxConcurrent
+}
+
+func (as *attempts) release() {
+	as.mu.Lock()
+	as.slots--
+	as.mu.Unlock()
+}
+
+// start executes an attempt in a slot that was reserved. It is called from one of the operations in
+// work, so drain cannot have passed.
+func (as *attempts) start(a attempt) {
+	key := a.owned.Run.Job + "/" + a.owned.Run.ID
+	as.mu.Lock()
+	as.running[key] = struct{}{}
+	as.mu.Unlock()
+	as.calls.Add(1)
+	as.work.Go(func() {
+		e := as.execute(a)
+		as.mu.Lock()
+		delete(as.running, key)
+		listener := as.listener
+		as.mu.Unlock()
+		if listener != nil {
+			listener(e)
+		}
+	})
+}
+
+// returned says that an attempt's handler has returned, or will not be called.
+func (as *attempts) returned() {
+	as.release()
+	as.calls.Done()
+}
+
+// has reports whether a run is being executed here.
+func (as *attempts) has(job, run string) bool {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	_, ok := as.running[job+"/"+run]
+	return ok
+}
+
+// listen tells the ends of attempts to f, which must not block for long; nil to nobody.
+func (as *attempts) listen(f func(ended)) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.listener = f
+}
+
+// drain lets handlers run until limit, then ends their contexts, and waits for all that is left.
+func (as *attempts) drain(limit time.Duration) {
+	as.mu.Lock()
+	if n := len(as.running); n > 0 {
+		as.s.log.Info("draining: waiting for running runs", zap.Int("running", n), zap.Duration("limit", limit))
+	}
+	as.mu.Unlock()
+
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer as.giveUp()
+	defer as.cancel(nil)
+	all, calls := make(chan struct{}), make(chan struct{})
+	waiting.Go(func() { as.work.Wait(); close(all) })
+	waiting.Go(func() { as.calls.Wait(); close(calls) })
+
+	timer := time.NewTimer(max(limit, 0))
+	defer timer.Stop()
+	select {
+	case <-all:
+		return
+	case <-timer.C:
+		as.cancel(ErrDraining)
+	}
+	<-calls
+	timer.Reset(recordLimit)
+	select {
+	case <-all:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,167 @@
+package cronrunner
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+
+func mustCompile(t require.TestingT, j Job) *job {
+	j.Name = orDefault(j.Name, "j")
+	c, err := j.compile()
+	require.NoError(t, err)
+	return c
+}
+
+func (v verdict) String() string {
+	s := fmt.Sprintf("%s %s", v.status, v.first.Format("15:04:05"))
+	if v.count > 1 {
+		s += fmt.Sprintf("..%s x%d", v.last.Format("15:04:05"), v.count)
+	}
+	return s + " " + string(v.trigger) + " " + v.reason
+}
+
+func TestDecide(t *testing.T) {
+	minutely := Job{Schedule: "* * * * *"}
+	none := Job{Schedule: "* * * * *", CatchUp: CatchUp{Policy: None}}
+	window := Job{Schedule: "* * * * *", CatchUp: CatchUp{Window: 3 * time.Minute}}
+	at := func(d time.Duration) time.Time { return noon.Add(d) }
+	for _, tc := range []struct {
+		name string
+		job  Job
+		s    situation
+		now  time.Time
+		want []string
+	}{
+		{"nothing is due", minutely, situation{cursor: noon, since: at(-time.Hour)}, at(59 * time.Second), nil},
+		{"due to the second", minutely, situation{cursor: noon, since: at(-time.Hour)}, at(time.Minute),
+			[]string{"running 12:01:00 schedule "}},
+		{"decided already", minutely, situation{cursor: at(time.Minute), since: at(-time.Hour)}, at(time.Minute), nil},
+		{"the clock was set back", minutely, situation{cursor: at(time.Hour), since: at(-time.Hour)}, at(time.Minute), nil},
+		{"a little late is on schedule", minutely, situation{cursor: noon, since: at(-time.Hour)}, at(90 * time.Second),
+			[]string{"running 12:01:00 schedule "}},
+		{"the job still runs", minutely, situation{cursor: noon, since: at(-time.Hour), busy: true}, at(time.Minute),
+			[]string{"skipped 12:01:00 schedule overlap"}},
+		{"paused", minutely, situation{cursor: noon, since: at(-time.Hour), paused: true}, at(3 * time.Minute),
+			[]string{"skipped 12:01:00..12:03:00 x3 catch_up paused"}},
+		{"nobody led: the newest runs", minutely, situation{cursor: noon, since: at(5*time.Minute + 30*time.Second)}, at(5*time.Minute + 30*time.Second),
+			[]string{"missed 12:01:00..12:04:00 x4 catch_up superseded", "running 12:05:00 catch_up "}},
+		{"nobody led: one time", minutely, situation{cursor: noon, since: at(80 * time.Second)}, at(80 * time.Second),
+			[]string{"running 12:01:00 catch_up "}},
+		{"nobody led, no catch-up", none, situation{cursor: noon, since: at(5*time.Minute + 30*time.Second)}, at(5*time.Minute + 30*time.Second),
+			[]string{"missed 12:01:00..12:05:00 x5 catch_up catch_up"}},
+		{"no catch-up, but due in this term", none, situation{cursor: noon, since: at(4*time.Minute + 30*time.Second)}, at(5 * time.Minute),
+			[]string{"missed 12:01:00..12:04:00 x4 catch_up catch_up", "running 12:05:00 schedule "}},
+		{"the window cuts", window, situation{cursor: noon, since: at(10*time.Minute + time.Second)}, at(10*time.Minute + time.Second),
+			[]string{"missed 12:01:00..12:07:00 x7 catch_up window", "missed 12:08:00..12:09:00 x2 catch_up superseded", "running 12:10:00 catch_up "}},
+		{"all outside the window", Job{Schedule: "0 * * * *", CatchUp: CatchUp{Window: time.Minute}},
+			situation{cursor: noon, since: at(2*time.Hour + 30*time.Minute)}, at(2*time.Hour + 30*time.Minute),
+			[]string{"missed 13:00:00..14:00:00 x2 catch_up window"}},
+		{"a day of seconds", Job{Schedule: "* * * * * *"}, situation{cursor: noon, since: at(24 * time.Hour)}, at(24 * time.Hour),
+			[]string{"missed 12:00:01..11:59:59 x86399 catch_up superseded", "running 12:00:00 schedule "}},
+		{"suspended for long in one term", minutely, situation{cursor: noon, since: at(-time.Hour)}, at(10*time.Minute + 59*time.Second),
+			[]string{"missed 12:01:00..12:09:00 x9 catch_up superseded", "running 12:10:00 schedule "}},
+		{"busy after a gap", minutely, situation{cursor: noon, since: at(5*time.Minute + 30*time.Second), busy: true}, at(5*time.Minute + 30*time.Second),
+			[]string{"missed 12:01:00..12:04:00 x4 catch_up superseded", "skipped 12:05:00 catch_up overlap"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			for _, v := range decide(mustCompile(t, tc.job), tc.s, tc.now) {
+				got = append(got, v.String())
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
+// Each scheduled time is decided exactly once, whenever and however often decide is asked, whatever the
+// policies: the verdicts' ranges tile the time line without gap or overlap (invariant I3's pure half).
+func TestDecideTilesTheTimeLine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		j := mustCompile(t, Job{
+			Schedule: rapid.SampledFrom([]string{"* * * * * *", "*/7 * * * * *", "* * * * *", "0 */5 * * * *"}).Draw(t, "schedule"),
+			CatchUp: CatchUp{
+				Policy: rapid.SampledFrom([]CatchUpPolicy{Latest, None}).Draw(t, "catch_up"),
+				Window: time.Duration(rapid.IntRange(1, 600).Draw(t, "window")) * time.Second,
+			},
+		})
+		start := noon
+		s := situation{cursor: start, since: start}
+		now := start
+		var decided int64
+		for range rapid.IntRange(1, 20).Draw(t, "looks") {
+			now = now.Add(time.Duration(rapid.IntRange(-30, 900).Draw(t, "step")) * time.Second)
+			s.busy = rapid.Bool().Draw(t, "busy")
+			s.paused = rapid.IntRange(0, 9).Draw(t, "paused") == 0
+			if rapid.Bool().Draw(t, "new term") {
+				s.since = now
+			}
+			verdicts := decide(j, s, now)
+			require.LessOrEqual(t, len(verdicts), 3)
+			for i, v := range verdicts {
+				require.Equal(t, j.schedule.Next(s.cursor), v.first, "no gap, no overlap")
+				first, last, count := j.schedule.Between(s.cursor, v.last)
+				require.Equal(t, v.first, first)
+				require.Equal(t, v.last, last)
+				require.Equal(t, v.count, count)
+				require.False(t, v.last.After(now), "not before its time")
+				if v.status == state.Running {
+					require.Equal(t, int64(1), v.count)
+					require.Len(t, verdicts, i+1, "only the newest runs")
+					require.False(t, s.busy || s.paused)
+				}
+				decided += v.count
+				s.cursor = v.last
+			}
+			require.True(t, j.schedule.Next(s.cursor).After(now), "all that is due is decided")
+		}
+		_, _, all := j.schedule.Between(start, s.cursor)
+		require.Equal(t, all, decided)
+	})
+}
+
+func TestVerdictRecord(t *testing.T) {
+	j := mustCompile(t, Job{Schedule: "* * * * *", Timeout: 5 * time.Minute})
+	now := noon.Add(1500 * time.Millisecond)
+	run := verdict{status: state.Running, trigger: state.BySchedule, first: noon, last: noon, count: 1}.record(j, "i", 7, now)
+	require.Equal(t, state.Run{
+		Job: "j", ID: "20261130T120000Z", Trigger: state.BySchedule, ScheduledAt: noon, Status: state.Running,
+		Attempt: 1, StartedAt: now, LatenessMS: 1500, TimeoutMS: 300_000, Instance: "i", Term: 7,
+	}, run)
+	missed := verdict{status: state.Missed, trigger: state.ByCatchUp, reason: "window", first: noon, last: noon.Add(time.Hour), count: 61}.record(j, "i", 7, now)
+	require.Equal(t, int64(61), missed.Count)
+	require.Equal(t, noon.Add(time.Hour), missed.Until)
+	require.Zero(t, missed.Attempt)
+}
+
+func TestVerdictOf(t *testing.T) {
+	boom := fmt.Errorf("boom")
+	for _, tc := range []struct {
+		res    result
+		status state.RunStatus
+		reason string
+		done   bool
+	}{
+		{result{}, state.Succeeded, "", true},
+		{result{cause: ErrLockLost}, state.Succeeded, "", true},
+		{result{cause: ErrTimeout}, state.Succeeded, "", true},
+		{result{err: boom}, state.Failed, "", true},
+		{result{err: boom, cause: ErrTimeout}, state.Failed, state.ReasonTimeout, true},
+		{result{err: boom, cause: ErrDraining}, state.Canceled, state.ReasonDrain, true},
+		{result{err: boom, cause: ErrLockLost}, "", "", false},
+		{result{err: &panicError{value: "x"}}, state.Failed, state.ReasonPanic, true},
+		{result{err: errUnreturned}, state.Failed, "", true},
+	} {
+		status, reason, done := verdictOf(tc.res)
+		require.Equal(t, tc.status, status, "%+v", tc.res)
+		require.Equal(t, tc.reason, reason, "%+v", tc.res)
+		require.Equal(t, tc.done, done, "%+v", tc.res)
+	}
+}

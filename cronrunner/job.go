@@ -1,0 +1,195 @@
+package cronrunner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// Handler does the work of a run. It returns nil when the work is done; that is what gets recorded, also
+// when ctx has ended meanwhile. When ctx ends it must return within Job.Grace. It may be called again
+// for the same run, with the next attempt, if its instance is lost.
+type Handler func(ctx context.Context, run *Run) error
+
+// OverlapPolicy is what a due run does while the job still runs.
+type OverlapPolicy string
+
+// Skip records the due run as skipped. It is the default.
+const Skip OverlapPolicy = "skip"
+
+// CatchUpPolicy is what happens to scheduled times that passed while nobody led.
+type CatchUpPolicy string
+
+// The catch-up policies.
+const (
+	Latest CatchUpPolicy = "latest" // run the newest, record the others as missed; the default
+	None   CatchUpPolicy = "none"   // record all as missed
+)
+
+// CatchUp is how a job makes up for times when nobody led.
+type CatchUp struct {
+	Policy CatchUpPolicy // default Latest
+	Window time.Duration // older times are missed; default 24 h
+}
+
+// RecoveryPolicy is what happens to a run whose instance died.
+type RecoveryPolicy string
+
+// The recovery policies.
+const (
+	Resume RecoveryPolicy = "resume" // the next attempt of the same run; the default
+	Fail   RecoveryPolicy = "fail"   // the run has failed
+)
+
+// Recovery is how a job goes on after its instance died in the middle of a run.
+type Recovery struct {
+	Policy RecoveryPolicy // default Resume
+	Max    int            // attempts after lost instances, of one run; default 3
+}
+
+// Defaults and bounds of a Job.
+const (
+	DefaultTimeout       = time.Hour
+	DefaultLockTTL       = 15 * time.Second
+	DefaultCatchUpWindow = 24 * time.Hour
+	DefaultMaxRecoveries = 3
+	MinLockTTL           = 3 * time.Second
+	MaxGrace             = 10 * time.Second // of the default; a longer one can be asked for
+
+	// lockSlack is what a lock needs beside the grace: the watchdog looks ten times a second, and a
+	// killed process takes a moment to be gone.
+	lockSlack = 250 * time.Millisecond
+)
+
+// Job is a named thing to run, with a schedule and policies.
+type Job struct {
+	// Name is unique in the namespace: 1 to 128 letters, digits, '.', '_' and '-'.
+	Name string
+	// Schedule is a cron expression of 5 fields, or 6 with seconds first, or a descriptor such as
+	// @daily, @every 90s, @at 2026-12-01T09:00:00Z.
+	Schedule string
+	// TimeZone is an IANA name such as Asia/Shanghai. Default UTC.
+	TimeZone    string
+	Description string
+	// Target says what the job runs, for people. It is shown and stored: no secrets.
+	Target string
+	// Handler does the work. Required.
+	Handler Handler
+	// Overlap is what a due run does while the job still runs. Default and so far only: Skip.
+	Overlap  OverlapPolicy
+	CatchUp  CatchUp
+	Recovery Recovery
+	// Timeout is the time limit of an attempt. Default 1 h.
+	Timeout time.Duration
+	// LockTTL is how long the job stays locked after its instance died, in whole seconds. Default 15 s,
+	// at least 3 s.
+	LockTTL time.Duration
+	// Grace is how long the handler may take to return after its context ended. The lock must outlast
+	// it, so it is at most LockTTL/3 - 250 ms. Default LockTTL/4, at most 10 s.
+	Grace  time.Duration
+	Labels map[string]string
+}
+
+// ErrBadJob is a job definition that cannot be accepted.
+var ErrBadJob = errors.New("bad job")
+
+// Check says what is wrong with the job, every fault at once; nil if nothing. It needs no Handler.
+func (j Job) Check() error {
+	_, err := j.compile()
+	return err
+}
+
+// job is a Job that was checked, with its defaults filled in.
+type job struct {
+	Job
+	schedule *Schedule
+}
+
+// compile checks j and fills in its defaults.
+func (j Job) compile() (*job, error) {
+	var faults []error
+	fault := func(field string, err error) { faults = append(faults, &FieldError{Field: field, Err: err}) }
+
+	if err := state.CheckJobName(j.Name); err != nil {
+		fault("name", err)
+	}
+	schedule, err := ParseSchedule(j.Schedule, j.TimeZone)
+	if err != nil {
+		fault("schedule", err)
+	}
+	if j.Overlap = orDefault(j.Overlap, Skip); j.Overlap != Skip {
+		fault("overlap", fmt.Errorf("%q is not an overlap policy; use %q", j.Overlap, Skip))
+	}
+	j.CatchUp.Policy = orDefault(j.CatchUp.Policy, Latest)
+	if j.CatchUp.Policy != Latest && j.CatchUp.Policy != None {
+		fault("catch_up", fmt.Errorf("%q is not a catch-up policy; use %q or %q", j.CatchUp.Policy, Latest, None))
+	}
+	if j.CatchUp.Window = orDefault(j.CatchUp.Window, DefaultCatchUpWindow); j.CatchUp.Window < time.Second {
+		fault("catch_up.window", fmt.Errorf("%s is too short; use at least 1s, and more than a failover takes", j.CatchUp.Window))
+	}
+	j.Recovery.Policy = orDefault(j.Recovery.Policy, Resume)
+	if j.Recovery.Policy != Resume && j.Recovery.Policy != Fail {
+		fault("recovery", fmt.Errorf("%q is not a recovery policy; use %q or %q", j.Recovery.Policy, Resume, Fail))
+	}
+	if j.Recovery.Max = orDefault(j.Recovery.Max, DefaultMaxRecoveries); j.Recovery.Max < 0 {
+		fault("max_recoveries", fmt.Errorf("%d is negative", j.Recovery.Max))
+	}
+	if j.Timeout = orDefault(j.Timeout, DefaultTimeout); j.Timeout < 0 {
+		fault("timeout", fmt.Errorf("%s is negative", j.Timeout))
+	}
+	j.checkLock(fault)
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("%w %q: %w", ErrBadJob, j.Name, err)
+	}
+	j.Labels = maps.Clone(j.Labels)
+	return &job{Job: j, schedule: schedule}, nil
+}
+
+// checkLock fills in LockTTL and Grace. A renewal is due at a third of the TTL; if it fails, another
+// third is for trying again, and the last third is what a handler has to stop in.
+func (j *Job) checkLock(fault func(string, error)) {
+	j.LockTTL = orDefault(j.LockTTL, DefaultLockTTL)
+	switch {
+	case j.LockTTL < MinLockTTL:
+		fault("lock_ttl", fmt.Errorf("%s is too short; use at least %s", j.LockTTL, MinLockTTL))
+		return
+	case j.LockTTL%time.Second != 0:
+		fault("lock_ttl", fmt.Errorf("%s: use whole seconds, as etcd counts them", j.LockTTL))
+		return
+	}
+	j.Grace = orDefault(j.Grace, min(j.LockTTL/4, MaxGrace))
+	switch need := 3 * (j.Grace + lockSlack); {
+	case j.Grace < 0:
+		fault("grace", fmt.Errorf("%s is negative", j.Grace))
+	case need > j.LockTTL:
+		fault("lock_ttl", fmt.Errorf("%s is too short for a grace of %s: a job that loses its lock must have stopped before "+
+			"another instance can get it; use a lock_ttl of at least %s, or a grace of at most %s",
+			j.LockTTL, j.Grace, (need+time.Second-1).Truncate(time.Second), (j.LockTTL/3-lockSlack).Truncate(time.Millisecond)))
+	}
+}
+
+// lockMargin is how long before the lock could be lost an attempt is told to stop.
+func (j *job) lockMargin() time.Duration { return j.Grace + lockSlack }
+
+// FieldError is one fault of a job definition and the field that has it.
+type FieldError struct {
+	Field string // as in a jobs file: schedule, lock_ttl, catch_up.window
+	Err   error
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap gives the fault itself.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}

@@ -1,0 +1,217 @@
+package cronrunner
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+func TestDefinition(t *testing.T) {
+	now := noon
+	j := mustCompile(t, Job{Schedule: "* * * * *"})
+	spec, status, changed := definition(j, state.Definition{}, "code", now)
+	require.True(t, changed)
+	require.NotEmpty(t, spec.UID)
+	require.Equal(t, spec.UID, status.UID)
+	require.Equal(t, now, status.Cursor, "nothing before its first sight is caught up")
+	require.Equal(t, now.Add(time.Minute), status.NextRunAt)
+	was := state.Definition{Spec: spec, SpecRev: 1, View: state.View{Status: status, Revision: 1}}
+
+	later := now.Add(time.Hour)
+	_, _, changed = definition(j, was, "code", later)
+	require.False(t, changed, "an idle system writes nothing")
+
+	edited := mustCompile(t, Job{Schedule: "* * * * *", Timeout: time.Minute})
+	spec2, status2, changed := definition(edited, was, "code", later)
+	require.True(t, changed)
+	require.Equal(t, spec.UID, spec2.UID)
+	require.Equal(t, spec.CreatedAt, spec2.CreatedAt)
+	require.Equal(t, now, status2.Cursor, "editing other fields does not move the cursor")
+
+	for name, moved := range map[string]*job{
+		"schedule": mustCompile(t, Job{Schedule: "0 8 * * *"}),
+	} {
+		_, status3, changed := definition(moved, was, "code", later)
+		require.True(t, changed, name)
+		require.Equal(t, later, status3.Cursor, "an edited %s catches nothing up", name)
+	}
+
+	retired := was
+	retired.Spec.Retired = true
+	spec4, status4, changed := definition(j, retired, "code", later)
+	require.True(t, changed)
+	require.False(t, spec4.Retired)
+	require.Equal(t, later, status4.Cursor, "a job that comes back catches nothing up")
+	require.Equal(t, spec.UID, spec4.UID)
+
+	recreated := was
+	recreated.View = state.View{}
+	_, status5, changed := definition(j, recreated, "code", later)
+	require.True(t, changed)
+	require.Equal(t, state.JobStatus{UID: spec.UID, Cursor: later, NextRunAt: later.Add(time.Minute)}, status5)
+}
+
+// A change of leader writes nothing about jobs that are as they were.
+func TestAChangeOfLeaderWritesNothingAboutJobs(t *testing.T) {
+	b := newBench(t)
+	idle := Job{Name: "yearly", Schedule: "@yearly", Handler: quick}
+	planned := func(ev Event) bool { _, ok := ev.(Planned); return ok }
+	first := b.start(Config{}, idle)
+	first.waitFor(planned)
+	before := b.must(b.store.Job(t.Context(), "yearly"))
+	second := b.start(Config{}, idle)
+	b.handOver(first, second)
+	second.waitFor(planned)
+	require.Equal(t, before, b.must(b.store.Job(t.Context(), "yearly")), "neither spec nor status was written again")
+}
+
+func (b *bench) must(d state.Definition, err error) state.Definition {
+	b.t.Helper()
+	require.NoError(b.t, err)
+	return d
+}
+
+func TestABadRecordIsAloneAndTakenUpWhenMended(t *testing.T) {
+	for _, what := range []string{"spec", "status", "control"} {
+		t.Run(what, func(t *testing.T) {
+			b := newBench(t)
+			first := b.start(Config{}, secondly("bad", quick), secondly("good", quick))
+			b.waitRuns("bad", reached(1, state.Succeeded))
+			first.stop()
+			keys := b.store.Keys()
+			key := map[string]string{"spec": keys.Spec("bad"), "status": keys.Status("bad"), "control": keys.Control("bad")}[what]
+			resp, err := b.client.Get(t.Context(), key)
+			require.NoError(t, err)
+			_, err = b.client.Put(t.Context(), key, "{broken")
+			require.NoError(t, err)
+
+			second := b.start(Config{}, secondly("bad", quick), secondly("good", quick))
+			n := count(b.runs("good"), state.Succeeded)
+			b.waitRuns("good", reached(n+2, state.Succeeded))
+			require.ErrorIs(t, b.must(b.store.Job(t.Context(), "bad")).Broken, state.ErrBadRecord)
+
+			if len(resp.Kvs) == 0 {
+				_, err = b.client.Delete(t.Context(), key)
+			} else {
+				_, err = b.client.Put(t.Context(), key, string(resp.Kvs[0].Value))
+			}
+			require.NoError(t, err)
+			n = count(b.runs("bad"), state.Succeeded)
+			b.waitRuns("bad", reached(n+2, state.Succeeded))
+			second.stop()
+			b.requireEachTimeOnce("bad")
+		})
+	}
+}
+
+func TestAPausedJobStartsNothing(t *testing.T) {
+	b := newBench(t)
+	i := b.start(Config{}, secondly("tick", quick))
+	b.waitRuns("tick", reached(1, state.Succeeded))
+	key := b.store.Keys().Control("tick")
+	_, err := b.client.Put(t.Context(), key, `{"paused":true}`)
+	require.NoError(t, err)
+	// Once the pause stands, nothing more is claimed.
+	claimed := func(runs []state.Run) int { return len(runs) - count(runs, state.Skipped) }
+	paused := claimed(b.runs("tick"))
+	b.waitRuns("tick", reached(2, state.Skipped))
+	require.Equal(t, paused, claimed(b.runs("tick")))
+	require.Equal(t, b.status("tick").SkippedTotal, b.status("tick").SkippedByReason[state.ReasonPaused])
+	_, err = b.client.Delete(t.Context(), key)
+	require.NoError(t, err)
+	b.waitRuns("tick", func(runs []state.Run) bool { return claimed(runs) >= paused+2 })
+	i.stop()
+	b.requireEachTimeOnce("tick")
+}
+
+func TestAJobThatIsGoneIsRetiredAndItsRunsAreEnded(t *testing.T) {
+	b := newBench(t)
+	started := make(chan struct{}, 10)
+	old := secondly("old", func(ctx context.Context, _ *Run) error {
+		started <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	first := b.start(Config{}, old, secondly("tick", quick))
+	<-started
+	// As if the process had died: its lease goes, and it never records the end.
+	second := b.start(Config{}, secondly("tick", quick))
+	b.handOver(first, second)
+	require.Eventually(t, func() bool { return b.must(b.store.Job(t.Context(), "old")).Spec.Retired }, patience, 20*time.Millisecond)
+	revokeLocks(t, b)
+	runs := b.waitRuns("old", reached(1, state.Failed))
+	require.Equal(t, state.ReasonInstanceLost, runs[0].Reason)
+	require.Empty(t, b.status("old").Live)
+}
+
+func TestARunWhoseRecordWasDeletedIsOwedAnEnd(t *testing.T) {
+	b := newBench(t)
+	i := b.start(Config{}, secondly("tick", quick))
+	b.waitRuns("tick", reached(1, state.Succeeded))
+	i.stop()
+	def := b.must(b.store.Job(t.Context(), "tick"))
+	st := def.View.Status
+	st.Live, st.Running = []string{"20200101T000000Z"}, 1
+	keys := b.store.Keys()
+	term, err := b.client.Put(t.Context(), keys.Candidates()+"x", "{}")
+	require.NoError(t, err)
+	_, err = b.store.Define(t.Context(), state.Term{Key: keys.Candidates() + "x", Revision: term.Header.Revision}, def, def.Spec, st)
+	require.NoError(t, err)
+	_, err = b.client.Delete(t.Context(), keys.Candidates()+"x")
+	require.NoError(t, err)
+
+	b.start(Config{}, secondly("tick", quick))
+	require.Eventually(t, func() bool {
+		r, _, err := b.store.Run(t.Context(), "tick", "20200101T000000Z")
+		return err == nil && r.Status == state.Failed
+	}, patience, 20*time.Millisecond)
+}
+
+func TestRegisterWhileRunning(t *testing.T) {
+	b := newBench(t)
+	i := b.start(Config{}, secondly("a", quick))
+	i.waitLeading()
+	require.NoError(t, i.Register(secondly("b", quick)))
+	b.waitRuns("b", reached(1, state.Succeeded))
+}
+
+// clock is a wall clock that can be set.
+type clock struct{ offset atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
+
+func TestAClockSetBackRepeatsNothingAndIsNotSilent(t *testing.T) {
+	b := newBench(t)
+	c := &clock{}
+	i := b.start(Config{Now: c.now}, secondly("tick", quick))
+	runs := b.waitRuns("tick", reached(2, state.Succeeded))
+	c.offset.Add(-int64(3 * time.Second))
+	n := len(runs)
+	b.waitRuns("tick", reached(n+2, state.Succeeded))
+	i.stop()
+	b.requireEachTimeOnce("tick")
+}
+
+func TestAClockSetForwardCatchesUpOnce(t *testing.T) {
+	b := newBench(t)
+	c := &clock{}
+	i := b.start(Config{Now: c.now}, secondly("tick", quick))
+	b.waitRuns("tick", reached(2, state.Succeeded))
+	c.offset.Add(int64(2 * time.Hour))
+	runs := b.waitRuns("tick", reached(1, state.Missed))
+	b.waitRuns("tick", reached(count(runs, state.Succeeded)+2, state.Succeeded))
+	i.stop()
+	missed := 0
+	for _, r := range b.runs("tick") {
+		if r.Status == state.Missed {
+			missed++
+			require.Greater(t, r.Times(), int64(7000), "one record for the whole gap")
+		}
+	}
+	require.Equal(t, 1, missed)
+}

@@ -1,0 +1,68 @@
+package cronrunner
+
+import (
+	"time"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// Observer is told what happens. It is called from the goroutines that do the work: it must be safe for
+// concurrent use and must not block.
+type Observer interface {
+	Observe(ev Event)
+}
+
+// Event is one of the event types below.
+type Event interface{ event() }
+
+type (
+	// Elected is the start of a term of this instance.
+	Elected struct{ Term int64 }
+	// Deposed is the end of a term of this instance.
+	Deposed struct {
+		Term  int64
+		Cause error
+	}
+	// Started is an attempt whose handler is being called.
+	Started struct {
+		Run   state.Run
+		Delay time.Duration // first attempts: start minus scheduled time
+	}
+	// Recorded is a run whose end, or whose not being run, is in etcd, and the job's status after it.
+	Recorded struct {
+		Run    state.Run
+		Status state.JobStatus
+	}
+	// Interrupted is an attempt that ended without an end to record: its lock was lost, or the run was
+	// taken over. Whoever leads recovers the run.
+	Interrupted struct {
+		Run   state.Run
+		Cause error
+	}
+	// Recovered is a run of a lost instance that this one goes on with.
+	Recovered struct{ Run state.Run }
+	// Overrunning is a handler that has not returned in time after its context ended.
+	Overrunning struct {
+		Run   state.Run
+		Cause error // why its context ended
+	}
+	// Planned is a job with its next scheduled time, told when the job is loaded and when that changes.
+	Planned struct {
+		Job  string
+		Next time.Time
+	}
+)
+
+func (Elected) event()     {}
+func (Deposed) event()     {}
+func (Started) event()     {}
+func (Recorded) event()    {}
+func (Interrupted) event() {}
+func (Recovered) event()   {}
+func (Overrunning) event() {}
+func (Planned) event()     {}
+
+// nobody observes nothing.
+type nobody struct{}
+
+func (nobody) Observe(Event) {}

@@ -1,0 +1,201 @@
+package cronrunner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// recoverJob looks at the live runs of a job. One that has a lock goes on somewhere, whatever its record
+// says, and is left alone: only the lock's lease tells whether its instance lives. One that has none has
+// lost its instance, unless it is one of ours that is still stopping. j is nil when the job is not among
+// ours: then its runs can only be ended.
+func (t *term) recoverJob(name string, j *job) effect {
+	as := t.s.attempts
+	defs, err := t.s.store.Definitions(as.recording, []string{name})
+	def := defs[name]
+	live := slices.DeleteFunc(slices.Clone(def.View.Status.Live), func(id string) bool { return as.has(name, id) })
+	var foreign bool
+	if err == nil && def.Broken == nil && len(live) > 0 {
+		foreign, err = t.s.store.Locked(as.recording, name)
+	}
+	view := def.View
+	if err == nil && def.Broken == nil && !foreign {
+		for _, id := range live {
+			if view, err = t.recoverRun(j, def, view, id); err != nil {
+				break
+			}
+		}
+	}
+	return func(t *term) error {
+		js := t.jobs[name]
+		if err == nil && def.Broken != nil {
+			js.reload, err = true, def.Broken
+		}
+		if errors.Is(err, state.ErrLocked) || errors.Is(err, state.ErrNotOwner) {
+			err = nil // somebody was faster; look again
+		} else if err == nil {
+			js.recover = false
+			t.setForeign(js, foreign)
+		}
+		return t.settled(js, view, err)
+	}
+}
+
+// recoverRun goes on with a run that has lost its instance, or ends it, as its job says.
+func (t *term) recoverRun(j *job, def state.Definition, view state.View, id string) (state.View, error) {
+	as := t.s.attempts
+	lost, rev, err := t.s.store.Run(as.recording, def.Spec.Name, id)
+	switch {
+	case errors.Is(err, state.ErrNotFound): // its record was deleted by hand; it is owed an end
+		at, _ := state.RunIDTime(id)
+		lost = state.Run{Job: def.Spec.Name, ID: id, Trigger: state.BySchedule, ScheduledAt: at, Status: state.Running}
+	case err != nil:
+		return view, err
+	}
+	now := t.now().UTC().Truncate(time.Millisecond)
+	was := state.Owned{Run: lost, UID: def.Spec.UID, Revision: rev}
+	why, resumable := mayResume(j, &lost)
+	if !resumable {
+		end := failLost(lost, why, now)
+		view, err = t.s.store.Abandon(as.recording, t.held, was, end, view)
+		if err == nil {
+			t.log.Warn("run of a lost instance has failed", zap.String("job", lost.Job), zap.String("run", id), zap.String("why", why))
+			t.s.observer.Observe(Recorded{Run: end, Status: view.Status})
+		}
+		return view, err
+	}
+	return t.takeOver(j, was, view, now)
+}
+
+func (t *term) takeOver(j *job, was state.Owned, view state.View, now time.Time) (state.View, error) {
+	as := t.s.attempts
+	if !as.reserve() {
+		return view, errNoSlot
+	}
+	ctx, cancel := context.WithTimeout(as.recording, j.LockTTL)
+	defer cancel()
+	grant, err := as.leases.For(j.LockTTL).Acquire(ctx, j.lockMargin())
+	if err != nil {
+		as.release()
+		return view, err
+	}
+	next := nextAttempt(was.Run, j, t.s.self.ID, t.held.Revision, now)
+	owned, view, err := t.s.store.TakeOver(as.recording, t.held, was, next, view, grant.ID)
+	if err != nil {
+		as.release()
+		return view, err
+	}
+	t.log.Warn("run of a lost instance goes on here", zap.String("job", j.Name), zap.String("run", next.ID),
+		zap.Int("attempt", next.Attempt), zap.String("lost", was.Run.Instance))
+	t.s.observer.Observe(Recovered{Run: next})
+	as.start(attempt{job: j, owned: owned, view: view, grant: grant})
+	return view, nil
+}
+
+// errNoSlot postpones a recovery until a slot is free.
+var errNoSlot = errors.New("no slot is free for another attempt")
+
+// mayResume says whether a run of a lost instance may go on, and if not, why.
+func mayResume(j *job, r *state.Run) (why string, ok bool) {
+	switch {
+	case j == nil:
+		return "its job is not among the leader's jobs", false
+	case r.Attempt == 0:
+		return "its record was deleted", false
+	case j.Recovery.Policy == Fail:
+		return "its job is not resumed (recovery: fail)", false
+	case r.Attempt > j.Recovery.Max:
+		return fmt.Sprintf("it was recovered %d times already", j.Recovery.Max), false
+	default:
+		return "", true
+	}
+}
+
+// failLost is the record of a run that ended with its instance.
+func failLost(r state.Run, why string, now time.Time) state.Run {
+	r.Status, r.Reason = state.Failed, state.ReasonInstanceLost
+	r.Error = fmt.Sprintf("instance %s was lost during attempt %d; %s", orDefault(r.Instance, "?"), r.Attempt, why)
+	r.FinishedAt = now
+	if !r.StartedAt.IsZero() {
+		r.DurationMS = max(now.Sub(r.StartedAt).Milliseconds(), 0)
+	}
+	return r
+}
+
+// nextAttempt is the record of the attempt after the lost one.
+func nextAttempt(r state.Run, j *job, instance string, term int64, now time.Time) state.Run {
+	r.Attempts = append(append([]state.Attempt{}, r.Attempts...), state.Attempt{
+		Attempt: r.Attempt, Instance: r.Instance, FencingToken: r.FencingToken,
+		StartedAt: r.StartedAt, EndedAt: now, Reason: state.ReasonInstanceLost,
+	})
+	r.Attempt++
+	r.Instance, r.Term, r.StartedAt, r.FencingToken = instance, term, now, 0
+	r.TimeoutMS = j.Timeout.Milliseconds()
+	return r
+}
+
+// setForeign notes whether a run of js goes on elsewhere. While there is one such job, the locks are
+// watched, so that its end is noticed; otherwise nothing is.
+func (t *term) setForeign(js *jobState, foreign bool) {
+	js.foreign = foreign
+	any := false
+	for _, other := range t.jobs {
+		any = any || other.foreign
+	}
+	switch {
+	case !any:
+		t.stopWatchingLocks()
+	case t.watchingLocks == nil:
+		t.watchLocks()
+	}
+}
+
+func (t *term) stopWatchingLocks() {
+	if t.watchingLocks != nil {
+		t.watchingLocks()
+		t.watchingLocks = nil
+	}
+}
+
+// watchLocks has each job with a run elsewhere looked at when its lock vanishes.
+func (t *term) watchLocks() {
+	keys := t.s.store.Keys()
+	ctx, cancel := context.WithCancel(t.s.attempts.recording)
+	t.watchingLocks = cancel
+	vanished := func(gone func(job string) bool) {
+		t.tell(func(t *term) error {
+			for _, js := range t.jobs {
+				if js.foreign && gone(js.name) {
+					js.recover = true
+					t.enqueue(js)
+				}
+			}
+			return nil
+		})
+	}
+	t.s.attempts.work.Go(func() {
+		_ = t.s.store.Follow(ctx, keys.Locks(), state.Events{
+			List: func(kvs []*mvccpb.KeyValue) {
+				there := make(map[string]bool, len(kvs))
+				for _, kv := range kvs {
+					there[keys.JobOfLock(string(kv.Key))] = true
+				}
+				vanished(func(job string) bool { return !there[job] })
+			},
+			Event: func(ev *clientv3.Event) {
+				if job := keys.JobOfLock(string(ev.Kv.Key)); ev.Type == mvccpb.Event_DELETE {
+					vanished(func(name string) bool { return name == job })
+				}
+			},
+		}, clientv3.WithFilterPut())
+	})
+}

@@ -1,0 +1,346 @@
+package cronrunner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/etcdcron/etcdcron/leader"
+	"github.com/etcdcron/etcdcron/state"
+)
+
+const (
+	// glance is how often the loop looks at the wall clock when nothing is due: it notices within that
+	// time that the clock was set or the machine was suspended.
+	glance = 500 * time.Millisecond
+	// maxOperations is how many operations of a term talk to etcd at once.
+	maxOperations = 64
+	// loadChunk is how many jobs are loaded by one operation.
+	loadChunk = 40
+	// Pauses of a job after an operation that failed; they double up to the limit.
+	firstPause, maxPause = 100 * time.Millisecond, 5 * time.Second
+)
+
+// jobState is a job as the loop of a term knows it. Only the loop touches it.
+type jobState struct {
+	name string
+	job  *job             // nil for a job that is not among ours, and only has runs to be recovered
+	def  state.Definition // as it was last read or written
+
+	working bool      // an operation of this job is on its way
+	look    bool      // it is to be looked at again
+	queued  bool      // it is in the ready queue
+	locked  bool      // the last claim found a lock that the status does not explain
+	recover bool      // it may have runs whose instance is gone
+	foreign bool      // a run of it goes on elsewhere, under its own lock
+	reload  bool      // its definition in etcd is not what we know
+	floor   time.Time // times up to here have a record, though the cursor does not say so
+
+	retryAt time.Time
+	pause   time.Duration
+}
+
+// term is one time of leadership. Everything in it is touched by its loop alone; operations run beside
+// it and hand their effects back through done.
+type term struct {
+	s    *Scheduler
+	held state.Term
+	beat func()
+	log  *zap.Logger
+
+	since   time.Time
+	jobs    map[string]*jobState
+	table   *timetable
+	ready   []*jobState // to be looked at, in order
+	waiting []*jobState // due, and waiting for a slot, in order
+	retries map[*jobState]struct{}
+	toLoad  [][]string
+
+	done  chan effect   // from operations, attempts and watches
+	over  chan struct{} // closed when the loop has ended
+	ops   map[int]time.Time
+	opSeq int
+
+	watchingLocks context.CancelFunc
+}
+
+// effect is what an operation did, applied by the loop.
+type effect func(*term) error
+
+// lead is the life of a term: load the jobs, then look at whatever is due, until ctx ends. It returns as
+// soon as that happens; operations whose outcome is not known yet go on, and are waited for by drain.
+func (s *Scheduler) lead(ctx context.Context, lt leader.Term) error {
+	t := &term{
+		s: s, held: lt.Term, beat: lt.Beat, log: s.log.With(zap.Int64("term", lt.Revision)),
+		since:   s.cfg.Now().UTC(),
+		jobs:    make(map[string]*jobState),
+		table:   newTimetable(),
+		retries: make(map[*jobState]struct{}),
+		done:    make(chan effect, maxOperations),
+		over:    make(chan struct{}),
+		ops:     make(map[int]time.Time),
+	}
+	s.observer.Observe(Elected{Term: lt.Revision})
+	s.attempts.listen(func(e ended) { t.tell(func(t *term) error { t.attemptEnded(e); return nil }) })
+	defer func() {
+		s.attempts.listen(nil)
+		close(t.over)
+		t.stopWatchingLocks()
+		s.observer.Observe(Deposed{Term: lt.Revision, Cause: context.Cause(ctx)})
+	}()
+	t.retire()
+	return t.loop(ctx)
+}
+
+// tell hands an effect to the loop. When the loop has ended it is dropped: nothing of one term reaches
+// another.
+func (t *term) tell(e effect) {
+	select {
+	case t.done <- e:
+	case <-t.over:
+	}
+}
+
+// loop is the term: wait for the earliest of what can happen, then do all that is due.
+func (t *term) loop(ctx context.Context) error {
+	jobs, changed := t.s.snapshot()
+	t.load(jobs)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	last := t.now()
+	for {
+		timer.Reset(t.untilNext())
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case e := <-t.done:
+			if err := e(t); err != nil {
+				return err
+			}
+			if err := t.drainEffects(); err != nil {
+				return err
+			}
+		case <-changed:
+			jobs, changed = t.s.snapshot()
+			t.load(jobs)
+		case <-timer.C:
+		}
+		now := t.now()
+		if now.Before(last.Add(-time.Second)) {
+			t.log.Warn("the wall clock was set back; scheduled times that were decided are not decided again",
+				zap.Duration("by", last.Sub(now)))
+			t.table.rewind(now)
+		}
+		last = now
+		t.pass(now)
+	}
+}
+
+// drainEffects applies what else has come in, so that a burst costs one pass.
+func (t *term) drainEffects() error {
+	for {
+		select {
+		case e := <-t.done:
+			if err := e(t); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// pass does all that is due at now.
+func (t *term) pass(now time.Time) {
+	if t.answered() {
+		t.beat()
+	}
+	t.table.due(now, t.enqueue)
+	for js := range t.retries {
+		if !now.Before(js.retryAt) {
+			delete(t.retries, js)
+			t.enqueue(js)
+		}
+	}
+	for len(t.toLoad) > 0 && len(t.ops) < maxOperations {
+		chunk := t.toLoad[0]
+		t.toLoad = t.toLoad[1:]
+		t.operate(func() effect { return t.loadJobs(chunk) })
+	}
+	for len(t.waiting) > 0 && len(t.ops) < maxOperations && t.s.attempts.free() {
+		js := t.waiting[0]
+		t.waiting = t.waiting[1:]
+		js.queued = false
+		t.step(js, now, true)
+	}
+	for len(t.ready) > 0 && len(t.ops) < maxOperations {
+		js := t.ready[0]
+		t.ready = t.ready[1:]
+		js.queued = false
+		t.step(js, now, len(t.waiting) == 0)
+	}
+}
+
+// answered reports whether etcd answers our writes: if none was answered for a TTL, though some wait as
+// long, somebody else should lead.
+func (t *term) answered() bool {
+	limit := t.s.elector.TTL()
+	if time.Since(t.s.answeredAt()) <= limit {
+		return true
+	}
+	for _, since := range t.ops {
+		if time.Since(since) > limit {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *term) now() time.Time { return t.s.cfg.Now() }
+
+func (t *term) untilNext() time.Duration {
+	if len(t.ready) > 0 && len(t.ops) < maxOperations {
+		return 0
+	}
+	next := t.table.next()
+	if next.IsZero() {
+		return glance
+	}
+	return min(max(next.Sub(t.now()), 0), glance)
+}
+
+// enqueue has the loop look at a job. It is in the queue once, however often it is asked for.
+func (t *term) enqueue(js *jobState) {
+	switch {
+	case js.working:
+		js.look = true
+	case !js.queued:
+		js.queued = true
+		t.ready = append(t.ready, js)
+	}
+}
+
+// step starts the next operation that a job needs, if it needs one: first its definition must be known,
+// then its lost runs recovered, then its scheduled times decided. Unless it is its turn, a job that
+// needs a slot queues up for one.
+func (t *term) step(js *jobState, now time.Time, turn bool) {
+	if now.Before(js.retryAt) {
+		return // t.retries has it
+	}
+	if js.reload {
+		t.work(js, func() effect { return t.reloadJob(js.name) })
+		return
+	}
+	if js.recover {
+		t.work(js, func() effect { return t.recoverJob(js.name, js.job) })
+		return
+	}
+	if js.job == nil || js.def.Broken != nil {
+		return
+	}
+	st := js.def.View.Status
+	verdicts := decide(js.job, situation{
+		cursor: maxTime(st.Cursor, js.floor),
+		busy:   len(st.Live) > 0 || js.locked,
+		paused: js.def.Control.Paused,
+		since:  t.since,
+	}, now)
+	if len(verdicts) == 0 {
+		return
+	}
+	js.locked = false
+	v, def := verdicts[0], js.def
+	if v.status == state.Running {
+		if !turn || !t.s.attempts.reserve() {
+			js.queued = true
+			t.waiting = append(t.waiting, js)
+			return
+		}
+		t.work(js, func() effect { return t.claim(js.job, def, v) })
+		return
+	}
+	t.work(js, func() effect { return t.recordVerdict(js.job, def, v) })
+}
+
+// work runs an operation of one job; a job has one at a time.
+func (t *term) work(js *jobState, op func() effect) {
+	js.working = true
+	t.operate(func() effect {
+		apply := op()
+		return func(t *term) error {
+			js.working = false
+			js.look = true // more may be due by now
+			err := apply(t)
+			if js.look {
+				js.look = false
+				t.enqueue(js)
+			}
+			return err
+		}
+	})
+}
+
+// operate runs an operation beside the loop. It outlives the term if it must: a claim whose outcome is
+// unknown is settled first.
+func (t *term) operate(op func() effect) {
+	t.opSeq++
+	id := t.opSeq
+	t.ops[id] = time.Now()
+	t.s.attempts.work.Go(func() {
+		apply := op()
+		t.tell(func(t *term) error {
+			delete(t.ops, id)
+			return apply(t)
+		})
+	})
+}
+
+// settled takes the effect of an operation that tried to change js: what stands now, and what to do
+// about an error. An error that it returns ends the term.
+func (t *term) settled(js *jobState, view state.View, err error) error {
+	if view.Revision > js.def.View.Revision {
+		js.def.View = view
+	}
+	switch {
+	case err == nil:
+		js.pause = 0
+		t.planned(js)
+		return nil
+	case errors.Is(err, state.ErrNotLeading):
+		return err
+	case errors.Is(err, state.ErrSpecChanged), errors.Is(err, state.ErrControlChanged), errors.Is(err, state.ErrStatusReplaced),
+		errors.Is(err, state.ErrRunExists):
+		js.reload = true
+		return nil
+	default:
+		if errors.Is(err, state.ErrLeaseLost) {
+			js.reload = true // a claim may have landed before its lease was lost
+		}
+		js.pause = min(max(2*js.pause, firstPause), maxPause)
+		js.retryAt = t.now().Add(js.pause)
+		t.retries[js] = struct{}{}
+		t.log.Warn("job not advanced, trying again", zap.String("job", js.name), zap.Duration("in", js.pause), zap.Error(err))
+		return nil
+	}
+}
+
+func (t *term) planned(js *jobState) {
+	if js.job != nil {
+		t.s.observer.Observe(Planned{Job: js.name, Next: js.def.View.Status.NextRunAt})
+	}
+}
+
+// attemptEnded takes the end of an attempt of this instance.
+func (t *term) attemptEnded(e ended) {
+	js := t.jobs[e.job]
+	if js == nil {
+		return
+	}
+	if e.view.Revision > js.def.View.Revision {
+		js.def.View = e.view
+	}
+	js.recover = js.recover || e.interrupted
+	t.enqueue(js)
+}

@@ -1,0 +1,96 @@
+package cronrunner
+
+import (
+	"container/heap"
+	"time"
+)
+
+// timetable knows which jobs are due. It has one entry per distinct schedule, with the jobs that share
+// it, so that a thousand jobs at midnight cost one computation of the next time. Not safe for concurrent
+// use: it belongs to the loop of one term.
+type timetable struct {
+	entries map[string]*entry
+	byTime  entryHeap
+}
+
+type entry struct {
+	key      string
+	schedule *Schedule
+	next     time.Time
+	index    int // in byTime; -1 when the schedule is exhausted
+	jobs     []*jobState
+}
+
+func newTimetable() *timetable { return &timetable{entries: make(map[string]*entry)} }
+
+// add puts a job into the timetable; it is due at the first scheduled time after now.
+func (t *timetable) add(js *jobState, now time.Time) {
+	s := js.job.schedule
+	key := s.Zone() + " " + s.String()
+	e := t.entries[key]
+	if e == nil {
+		e = &entry{key: key, schedule: s, next: s.Next(now), index: -1}
+		t.entries[key] = e
+		if !e.next.IsZero() {
+			heap.Push(&t.byTime, e)
+		}
+	}
+	e.jobs = append(e.jobs, js)
+}
+
+// next is when the next job is due; zero when none ever is.
+func (t *timetable) next() time.Time {
+	if len(t.byTime) == 0 {
+		return time.Time{}
+	}
+	return t.byTime[0].next
+}
+
+// due calls each for every job that is due at now, and moves on. Times that passed unnoticed since the
+// last call are not lost: decide looks at all of them.
+func (t *timetable) due(now time.Time, each func(*jobState)) {
+	for len(t.byTime) > 0 && !t.byTime[0].next.After(now) {
+		e := t.byTime[0]
+		for _, js := range e.jobs {
+			each(js)
+		}
+		if e.next = e.schedule.Next(now); e.next.IsZero() {
+			heap.Pop(&t.byTime)
+		} else {
+			heap.Fix(&t.byTime, 0)
+		}
+	}
+}
+
+// rewind computes every entry anew. It is for a wall clock that was set back: without it nothing would
+// be due for as long as the step.
+func (t *timetable) rewind(now time.Time) {
+	t.byTime = t.byTime[:0]
+	for _, e := range t.entries {
+		if e.next = e.schedule.Next(now); !e.next.IsZero() {
+			e.index = len(t.byTime)
+			t.byTime = append(t.byTime, e)
+		}
+	}
+	heap.Init(&t.byTime)
+}
+
+type entryHeap []*entry
+
+func (h entryHeap) Len() int           { return len(h) }
+func (h entryHeap) Less(i, j int) bool { return h[i].next.Before(h[j].next) }
+func (h entryHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].index, h[j].index = i, j }
+
+func (h *entryHeap) Push(x any) {
+	e := x.(*entry) //nolint:forcetypeassert // container/heap's interface
+	e.index = len(*h)
+	*h = append(*h, e)
+}
+
+func (h *entryHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	e.index = -1
+	*h = old[:len(old)-1]
+	return e
+}
