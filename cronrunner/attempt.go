@@ -44,8 +44,9 @@ type ended struct {
 	interrupted bool       // the run has not ended: it is to be recovered
 }
 
-// execute runs one attempt from its claim to its record.
-func (as *attempts) execute(a attempt) ended {
+// execute runs one attempt from its claim to its record. It calls returned when the handler has returned,
+// or will not be called.
+func (as *attempts) execute(a attempt, returned func()) ended {
 	record := a.owned.Run
 	record.FencingToken = a.owned.Revision
 	log := as.s.log.With(zap.String("job", record.Job), zap.String("run", record.ID), zap.Int("attempt", record.Attempt))
@@ -71,7 +72,7 @@ func (as *attempts) execute(a attempt) ended {
 		log.Debug("run started")
 		res = as.call(ctx, log, a.job, run)
 	}
-	as.returned()
+	returned()
 
 	took := time.Since(begun)
 	end.FinishedAt = end.StartedAt.Add(took).Truncate(time.Millisecond)

@@ -27,17 +27,16 @@ type attempts struct {
 	cancel    context.CancelCauseFunc
 	giveUp    context.CancelFunc
 
-	calls sync.WaitGroup // handlers that have not returned
-	work  sync.WaitGroup // attempts until they are recorded, and the terms' operations
+	work sync.WaitGroup // attempts until they are recorded, and the terms' operations
 
 	mu       sync.Mutex
-	running  map[string]struct{} // by job/run
-	slots    int                 // taken
-	listener func(ended)         // of the term; nil between terms
+	running  map[string]chan struct{} // by job/run; closed when the handler has returned
+	slots    int                      // taken
+	listener func(ended)              // of the term; nil between terms
 }
 
 func newAttempts(s *Scheduler, leases *state.Leases) *attempts {
-	as := &attempts{s: s, leases: leases, running: make(map[string]struct{})}
+	as := &attempts{s: s, leases: leases, running: make(map[string]chan struct{})}
 	as.handlers, as.cancel = context.WithCancelCause(context.Background())
 	as.recording, as.giveUp = context.WithCancel(context.Background())
 	return as
@@ -72,12 +71,15 @@ func (as *attempts) release() {
 // work, so drain cannot have passed.
 func (as *attempts) start(a attempt) {
 	key := a.owned.Run.Job + "/" + a.owned.Run.ID
+	returned := make(chan struct{})
 	as.mu.Lock()
-	as.running[key] = struct{}{}
+	as.running[key] = returned
 	as.mu.Unlock()
-	as.calls.Add(1)
 	as.work.Go(func() {
-		e := as.execute(a)
+		e := as.execute(a, func() {
+			as.release()
+			close(returned)
+		})
 		as.mu.Lock()
 		delete(as.running, key)
 		listener := as.listener
@@ -86,12 +88,6 @@ func (as *attempts) start(a attempt) {
 			listener(e)
 		}
 	})
-}
-
-// returned says that an attempt's handler has returned, or will not be called.
-func (as *attempts) returned() {
-	as.release()
-	as.calls.Done()
 }
 
 // has reports whether a run is being executed here.
@@ -109,7 +105,8 @@ func (as *attempts) listen(f func(ended)) {
 	as.listener = f
 }
 
-// drain lets handlers run until limit, then ends their contexts, and waits for all that is left.
+// drain lets handlers run until limit, then ends their contexts and waits for them, then for what etcd
+// has yet to answer.
 func (as *attempts) drain(limit time.Duration) {
 	as.mu.Lock()
 	if n := len(as.running); n > 0 {
@@ -119,24 +116,46 @@ func (as *attempts) drain(limit time.Duration) {
 
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
-	defer as.giveUp()
-	defer as.cancel(nil)
-	all, calls := make(chan struct{}), make(chan struct{})
+	handlers, all := make(chan struct{}), make(chan struct{})
+	waiting.Go(func() { as.waitHandlers(); close(handlers) })
 	waiting.Go(func() { as.work.Wait(); close(all) })
-	waiting.Go(func() { as.calls.Wait(); close(calls) })
+	if !within(limit, handlers) {
+		as.cancel(ErrDraining)
+		<-handlers
+	}
+	within(recordLimit, all)
+	as.cancel(ErrDraining)
+	as.giveUp()
+}
 
+// waitHandlers returns when no handler is being called.
+func (as *attempts) waitHandlers() {
+	for {
+		var next chan struct{}
+		as.mu.Lock()
+		for _, returned := range as.running {
+			select {
+			case <-returned:
+			default:
+				next = returned
+			}
+		}
+		as.mu.Unlock()
+		if next == nil {
+			return
+		}
+		<-next
+	}
+}
+
+// within reports whether done was closed within limit.
+func within(limit time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(max(limit, 0))
 	defer timer.Stop()
 	select {
-	case <-all:
-		return
+	case <-done:
+		return true
 	case <-timer.C:
-		as.cancel(ErrDraining)
-	}
-	<-calls
-	timer.Reset(recordLimit)
-	select {
-	case <-all:
-	case <-timer.C:
+		return false
 	}
 }
