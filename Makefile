@@ -1,0 +1,75 @@
+# Short names for plain commands; Go, git and bash are all that they need.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+FUZZTIME ?= 10s
+
+# The linters are rebuilt when their versions change, or Go's.
+TOOLS := bin/tools/.built-$(shell go env GOVERSION)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the command, static, into bin/etcdcron
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/etcdcron ./cmd/etcdcron
+
+.PHONY: test
+test: ## run all tests
+	go test ./...
+
+.PHONY: race
+race: ## run all tests under the race detector (needs a C compiler)
+	go test -race ./...
+
+.PHONY: cover
+cover: ## run all tests and report coverage, by line in bin/cover.html
+	@mkdir -p bin
+	go test -coverpkg=./... -coverprofile=bin/cover.out ./...
+	go tool cover -html=bin/cover.out -o bin/cover.html
+	go tool cover -func=bin/cover.out | tail -n 1
+
+.PHONY: fuzz-short
+fuzz-short: ## run each fuzz target for FUZZTIME (10s)
+	@go test -list '^Fuzz' ./... \
+	| awk '/^Fuzz/ { names[++n] = $$1 } /^ok/ { for (i = 1; i <= n; i++) print $$2, names[i]; n = 0 }' \
+	| while read -r package target; do \
+		echo "$$package $$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+	done
+
+.PHONY: lint
+lint: $(TOOLS) ## run the linters
+	bin/tools/golangci-lint run ./...
+
+.PHONY: fmt
+fmt: $(TOOLS) ## format all Go code
+	bin/tools/golangci-lint fmt ./...
+
+.PHONY: vuln
+vuln: $(TOOLS) ## look for known vulnerabilities (needs vuln.go.dev)
+	bin/tools/govulncheck ./...
+
+.PHONY: tidy
+tidy: ## tidy both modules
+	go mod tidy
+	go -C tools mod tidy
+
+.PHONY: ci
+ci: ## run all that must hold before a change lands
+	.ci/run
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
+
+$(TOOLS): tools/go.mod tools/go.sum
+	@mkdir -p $(@D)
+	go build -C tools -o ../bin/tools/ tool
+	@rm -f $(@D)/.built-*
+	@touch $@
