@@ -20,6 +20,9 @@ type attempt struct {
 	grant *state.Grant // what the lock hangs on
 }
 
+// maxLogged is how much of an error goes into the log; the record has more.
+const maxLogged = 500
+
 // errUnreturned is a handler that ended its goroutine instead of returning.
 var errUnreturned = errors.New("the handler ended its goroutine with runtime.Goexit")
 
@@ -53,6 +56,8 @@ func (as *attempts) execute(a attempt, returned func()) ended {
 
 	ctx, cancel := context.WithCancelCause(as.handlers)
 	defer cancel(nil)
+	// A claim may have been confirmed late, after an outage: then the lease answers again, or is gone.
+	a.grant.Await(as.handlers, a.job.lockMargin())
 	held, release := a.grant.Hold(context.Background(), a.job.lockMargin())
 	defer release()
 	defer context.AfterFunc(held, func() { cancel(ErrLockLost) })()
@@ -63,7 +68,7 @@ func (as *attempts) execute(a attempt, returned func()) ended {
 	end.StartedAt = as.s.cfg.Now().UTC().Truncate(time.Millisecond)
 	var res result
 	switch {
-	case held.Err() != nil: // the claim's answer took that long
+	case held.Err() != nil:
 		res = result{err: ErrLockLost, cause: ErrLockLost}
 	case ctx.Err() != nil:
 		res = result{err: context.Cause(ctx), cause: context.Cause(ctx)}
@@ -153,7 +158,7 @@ func (as *attempts) record(log *zap.Logger, a attempt, end state.Run) ended {
 	for wait := pause; ; wait = min(2*wait, maxPause) {
 		view, err := as.s.store.Finish(as.recording, a.owned, end, a.view)
 		if err == nil {
-			log.Info("run finished", zap.String("status", string(end.Status)), zap.Int64("duration_ms", end.DurationMS))
+			logEnd(log, &end)
 			as.s.observer.Observe(Recorded{Run: end, Status: view.Status})
 			return ended{job: end.Job, view: view}
 		}
@@ -169,8 +174,28 @@ func (as *attempts) record(log *zap.Logger, a attempt, end state.Run) ended {
 	}
 }
 
+// logEnd says how a run ended, louder when it failed.
+func logEnd(log *zap.Logger, end *state.Run) {
+	fields := []zap.Field{zap.String("status", string(end.Status)), zap.Int64("duration_ms", end.DurationMS)}
+	if end.Status == state.Succeeded {
+		log.Info("run finished", fields...)
+		return
+	}
+	if end.Reason != "" {
+		fields = append(fields, zap.String("reason", end.Reason))
+	}
+	if end.ExitCode != nil {
+		fields = append(fields, zap.Int("exit_code", *end.ExitCode))
+	}
+	log.Warn("run finished", append(fields, zap.String("error", state.CutHead(end.Error, maxLogged)))...)
+}
+
+// interrupted leaves a run to whoever leads: it unlocks the job and records nothing.
 func (as *attempts) interrupted(log *zap.Logger, a attempt, cause error) ended {
 	log.Warn("run interrupted", zap.NamedError("cause", cause))
+	if err := as.s.store.Unlock(as.recording, a.owned); err != nil {
+		log.Warn("job not unlocked; its lock ends with this instance", zap.Error(err))
+	}
 	as.s.observer.Observe(Interrupted{Run: a.owned.Run, Cause: cause})
 	return ended{job: a.owned.Run.Job, interrupted: true}
 }

@@ -32,7 +32,7 @@ func TestDecide(t *testing.T) {
 	minutely := Job{Schedule: "* * * * *"}
 	none := Job{Schedule: "* * * * *", CatchUp: CatchUp{Policy: None}}
 	window := Job{Schedule: "* * * * *", CatchUp: CatchUp{Window: 3 * time.Minute}}
-	at := func(d time.Duration) time.Time { return noon.Add(d) }
+	at := noon.Add
 	for _, tc := range []struct {
 		name string
 		job  Job
@@ -41,35 +41,88 @@ func TestDecide(t *testing.T) {
 		want []string
 	}{
 		{"nothing is due", minutely, situation{cursor: noon, since: at(-time.Hour)}, at(59 * time.Second), nil},
-		{"due to the second", minutely, situation{cursor: noon, since: at(-time.Hour)}, at(time.Minute),
-			[]string{"running 12:01:00 schedule "}},
+		{
+			"due to the second", minutely,
+			situation{cursor: noon, since: at(-time.Hour)},
+			at(time.Minute),
+			[]string{"running 12:01:00 schedule "},
+		},
 		{"decided already", minutely, situation{cursor: at(time.Minute), since: at(-time.Hour)}, at(time.Minute), nil},
 		{"the clock was set back", minutely, situation{cursor: at(time.Hour), since: at(-time.Hour)}, at(time.Minute), nil},
-		{"a little late is on schedule", minutely, situation{cursor: noon, since: at(-time.Hour)}, at(90 * time.Second),
-			[]string{"running 12:01:00 schedule "}},
-		{"the job still runs", minutely, situation{cursor: noon, since: at(-time.Hour), busy: true}, at(time.Minute),
-			[]string{"skipped 12:01:00 schedule overlap"}},
-		{"paused", minutely, situation{cursor: noon, since: at(-time.Hour), paused: true}, at(3 * time.Minute),
-			[]string{"skipped 12:01:00..12:03:00 x3 catch_up paused"}},
-		{"nobody led: the newest runs", minutely, situation{cursor: noon, since: at(5*time.Minute + 30*time.Second)}, at(5*time.Minute + 30*time.Second),
-			[]string{"missed 12:01:00..12:04:00 x4 catch_up superseded", "running 12:05:00 catch_up "}},
-		{"nobody led: one time", minutely, situation{cursor: noon, since: at(80 * time.Second)}, at(80 * time.Second),
-			[]string{"running 12:01:00 catch_up "}},
-		{"nobody led, no catch-up", none, situation{cursor: noon, since: at(5*time.Minute + 30*time.Second)}, at(5*time.Minute + 30*time.Second),
-			[]string{"missed 12:01:00..12:05:00 x5 catch_up catch_up"}},
-		{"no catch-up, but due in this term", none, situation{cursor: noon, since: at(4*time.Minute + 30*time.Second)}, at(5 * time.Minute),
-			[]string{"missed 12:01:00..12:04:00 x4 catch_up catch_up", "running 12:05:00 schedule "}},
-		{"the window cuts", window, situation{cursor: noon, since: at(10*time.Minute + time.Second)}, at(10*time.Minute + time.Second),
-			[]string{"missed 12:01:00..12:07:00 x7 catch_up window", "missed 12:08:00..12:09:00 x2 catch_up superseded", "running 12:10:00 catch_up "}},
-		{"all outside the window", Job{Schedule: "0 * * * *", CatchUp: CatchUp{Window: time.Minute}},
-			situation{cursor: noon, since: at(2*time.Hour + 30*time.Minute)}, at(2*time.Hour + 30*time.Minute),
-			[]string{"missed 13:00:00..14:00:00 x2 catch_up window"}},
-		{"a day of seconds", Job{Schedule: "* * * * * *"}, situation{cursor: noon, since: at(24 * time.Hour)}, at(24 * time.Hour),
-			[]string{"missed 12:00:01..11:59:59 x86399 catch_up superseded", "running 12:00:00 schedule "}},
-		{"suspended for long in one term", minutely, situation{cursor: noon, since: at(-time.Hour)}, at(10*time.Minute + 59*time.Second),
-			[]string{"missed 12:01:00..12:09:00 x9 catch_up superseded", "running 12:10:00 schedule "}},
-		{"busy after a gap", minutely, situation{cursor: noon, since: at(5*time.Minute + 30*time.Second), busy: true}, at(5*time.Minute + 30*time.Second),
-			[]string{"missed 12:01:00..12:04:00 x4 catch_up superseded", "skipped 12:05:00 catch_up overlap"}},
+		{
+			"a little late is on schedule", minutely,
+			situation{cursor: noon, since: at(-time.Hour)},
+			at(90 * time.Second),
+			[]string{"running 12:01:00 schedule "},
+		},
+		{
+			"the job still runs", minutely,
+			situation{cursor: noon, since: at(-time.Hour), busy: true},
+			at(time.Minute),
+			[]string{"skipped 12:01:00 schedule overlap"},
+		},
+		{
+			"paused", minutely,
+			situation{cursor: noon, since: at(-time.Hour), paused: true},
+			at(3 * time.Minute),
+			[]string{"skipped 12:01:00..12:03:00 x3 catch_up paused"},
+		},
+		{
+			"nobody led: the newest runs", minutely,
+			situation{cursor: noon, since: at(5*time.Minute + 30*time.Second)},
+			at(5*time.Minute + 30*time.Second),
+			[]string{"missed 12:01:00..12:04:00 x4 catch_up superseded", "running 12:05:00 catch_up "},
+		},
+		{
+			"nobody led: one time", minutely,
+			situation{cursor: noon, since: at(80 * time.Second)},
+			at(80 * time.Second),
+			[]string{"running 12:01:00 catch_up "},
+		},
+		{
+			"nobody led, no catch-up", none,
+			situation{cursor: noon, since: at(5*time.Minute + 30*time.Second)},
+			at(5*time.Minute + 30*time.Second),
+			[]string{"missed 12:01:00..12:05:00 x5 catch_up catch_up"},
+		},
+		{
+			"no catch-up, but due in this term", none,
+			situation{cursor: noon, since: at(4*time.Minute + 30*time.Second)},
+			at(5 * time.Minute),
+			[]string{"missed 12:01:00..12:04:00 x4 catch_up catch_up", "running 12:05:00 schedule "},
+		},
+		{
+			"the window cuts", window,
+			situation{cursor: noon, since: at(10*time.Minute + time.Second)},
+			at(10*time.Minute + time.Second),
+			[]string{"missed 12:01:00..12:07:00 x7 catch_up window", "missed 12:08:00..12:09:00 x2 catch_up superseded", "running 12:10:00 catch_up "},
+		},
+		{
+			"all outside the window",
+			Job{Schedule: "0 * * * *", CatchUp: CatchUp{Window: time.Minute}},
+			situation{cursor: noon, since: at(2*time.Hour + 30*time.Minute)},
+			at(2*time.Hour + 30*time.Minute),
+			[]string{"missed 13:00:00..14:00:00 x2 catch_up window"},
+		},
+		{
+			"a day of seconds",
+			Job{Schedule: "* * * * * *"},
+			situation{cursor: noon, since: at(24 * time.Hour)},
+			at(24 * time.Hour),
+			[]string{"missed 12:00:01..11:59:59 x86399 catch_up superseded", "running 12:00:00 schedule "},
+		},
+		{
+			"suspended for long in one term", minutely,
+			situation{cursor: noon, since: at(-time.Hour)},
+			at(10*time.Minute + 59*time.Second),
+			[]string{"missed 12:01:00..12:09:00 x9 catch_up superseded", "running 12:10:00 schedule "},
+		},
+		{
+			"busy after a gap", minutely,
+			situation{cursor: noon, since: at(5*time.Minute + 30*time.Second), busy: true},
+			at(5*time.Minute + 30*time.Second),
+			[]string{"missed 12:01:00..12:04:00 x4 catch_up superseded", "skipped 12:05:00 catch_up overlap"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string

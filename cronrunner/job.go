@@ -59,6 +59,7 @@ const (
 	DefaultMaxRecoveries = 3
 	MinLockTTL           = 3 * time.Second
 	MaxGrace             = 10 * time.Second // of the default; a longer one can be asked for
+	MaxText              = 4 << 10          // bytes of a description, a target, and all labels together
 
 	// lockSlack is what a lock needs beside the grace: the watchdog looks ten times a second, and a
 	// killed process takes a moment to be gone.
@@ -109,36 +110,49 @@ type job struct {
 	schedule *Schedule
 }
 
+// WithDefaults is the job with every field that was left out at its default.
+func (j Job) WithDefaults() Job {
+	j.Overlap = orDefault(j.Overlap, Skip)
+	j.CatchUp.Policy = orDefault(j.CatchUp.Policy, Latest)
+	j.CatchUp.Window = orDefault(j.CatchUp.Window, DefaultCatchUpWindow)
+	j.Recovery.Policy = orDefault(j.Recovery.Policy, Resume)
+	j.Recovery.Max = orDefault(j.Recovery.Max, DefaultMaxRecoveries)
+	j.Timeout = orDefault(j.Timeout, DefaultTimeout)
+	j.LockTTL = orDefault(j.LockTTL, DefaultLockTTL)
+	j.Grace = orDefault(j.Grace, min(j.LockTTL/4, MaxGrace))
+	return j
+}
+
 // compile checks j and fills in its defaults.
 func (j Job) compile() (*job, error) {
+	j = j.WithDefaults()
 	var faults []error
 	fault := func(field string, err error) { faults = append(faults, &FieldError{Field: field, Err: err}) }
 
 	if err := state.CheckJobName(j.Name); err != nil {
 		fault("name", err)
 	}
-	schedule, err := ParseSchedule(j.Schedule, j.TimeZone)
+	schedule, err := j.parseSchedule(fault)
 	if err != nil {
 		fault("schedule", err)
 	}
-	if j.Overlap = orDefault(j.Overlap, Skip); j.Overlap != Skip {
+	j.checkSize(fault)
+	if j.Overlap != Skip {
 		fault("overlap", fmt.Errorf("%q is not an overlap policy; use %q", j.Overlap, Skip))
 	}
-	j.CatchUp.Policy = orDefault(j.CatchUp.Policy, Latest)
 	if j.CatchUp.Policy != Latest && j.CatchUp.Policy != None {
 		fault("catch_up", fmt.Errorf("%q is not a catch-up policy; use %q or %q", j.CatchUp.Policy, Latest, None))
 	}
-	if j.CatchUp.Window = orDefault(j.CatchUp.Window, DefaultCatchUpWindow); j.CatchUp.Window < time.Second {
+	if j.CatchUp.Window < time.Second {
 		fault("catch_up.window", fmt.Errorf("%s is too short; use at least 1s, and more than a failover takes", j.CatchUp.Window))
 	}
-	j.Recovery.Policy = orDefault(j.Recovery.Policy, Resume)
 	if j.Recovery.Policy != Resume && j.Recovery.Policy != Fail {
 		fault("recovery", fmt.Errorf("%q is not a recovery policy; use %q or %q", j.Recovery.Policy, Resume, Fail))
 	}
-	if j.Recovery.Max = orDefault(j.Recovery.Max, DefaultMaxRecoveries); j.Recovery.Max < 0 {
+	if j.Recovery.Max < 0 {
 		fault("max_recoveries", fmt.Errorf("%d is negative", j.Recovery.Max))
 	}
-	if j.Timeout = orDefault(j.Timeout, DefaultTimeout); j.Timeout < 0 {
+	if j.Timeout < 0 {
 		fault("timeout", fmt.Errorf("%s is negative", j.Timeout))
 	}
 	j.checkLock(fault)
@@ -149,10 +163,37 @@ func (j Job) compile() (*job, error) {
 	return &job{Job: j, schedule: schedule}, nil
 }
 
-// checkLock fills in LockTTL and Grace. A renewal is due at a third of the TTL; if it fails, another
+// parseSchedule blames a time zone that is wrong by itself on its own field.
+func (j *Job) parseSchedule(fault func(string, error)) (*Schedule, error) {
+	zone := j.TimeZone
+	if zone != "" {
+		if _, err := loadZone(zone); err != nil {
+			fault("time_zone", err)
+			zone = ""
+		}
+	}
+	return ParseSchedule(j.Schedule, zone)
+}
+
+// checkSize keeps the spec well below what etcd takes as one value.
+func (j *Job) checkSize(fault func(string, error)) {
+	tooLong := func(field string, size, limit int) {
+		if size > limit {
+			fault(field, fmt.Errorf("it has %d bytes, at most %d are allowed", size, limit))
+		}
+	}
+	tooLong("description", len(j.Description), MaxText)
+	tooLong("target", len(j.Target), MaxText)
+	size := 0
+	for k, v := range j.Labels {
+		size += len(k) + len(v)
+	}
+	tooLong("labels", size, MaxText)
+}
+
+// checkLock checks LockTTL and Grace. A renewal is due at a third of the TTL; if it fails, another
 // third is for trying again, and the last third is what a handler has to stop in.
 func (j *Job) checkLock(fault func(string, error)) {
-	j.LockTTL = orDefault(j.LockTTL, DefaultLockTTL)
 	switch {
 	case j.LockTTL < MinLockTTL:
 		fault("lock_ttl", fmt.Errorf("%s is too short; use at least %s", j.LockTTL, MinLockTTL))
@@ -161,7 +202,6 @@ func (j *Job) checkLock(fault func(string, error)) {
 		fault("lock_ttl", fmt.Errorf("%s: use whole seconds, as etcd counts them", j.LockTTL))
 		return
 	}
-	j.Grace = orDefault(j.Grace, min(j.LockTTL/4, MaxGrace))
 	switch need := 3 * (j.Grace + lockSlack); {
 	case j.Grace < 0:
 		fault("grace", fmt.Errorf("%s is negative", j.Grace))

@@ -2,6 +2,7 @@ package cronrunner
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,10 +29,14 @@ func TestJobDefaults(t *testing.T) {
 func TestJobCheckNamesEveryFault(t *testing.T) {
 	err := Job{
 		Name: "a/b", Schedule: "*/90 * * * *", Overlap: "sometimes", CatchUp: CatchUp{Policy: "maybe", Window: time.Millisecond},
-		Recovery: Recovery{Policy: "hope", Max: -1}, Timeout: -time.Second, LockTTL: time.Second,
+		Recovery: Recovery{Policy: "hope", Max: -1}, Timeout: -time.Second, LockTTL: time.Second, TimeZone: "EST",
+		Description: strings.Repeat("x", MaxText+1), Labels: map[string]string{"a": strings.Repeat("x", MaxText)},
 	}.Check()
 	require.ErrorIs(t, err, ErrBadJob)
-	for _, field := range []string{"name: ", "schedule: ", "overlap: ", "catch_up: ", "catch_up.window: ", "recovery: ", "max_recoveries: ", "timeout: ", "lock_ttl: "} {
+	for _, field := range []string{
+		"name: ", "schedule: ", "overlap: ", "catch_up: ", "catch_up.window: ", "recovery: ", "max_recoveries: ", "timeout: ", "lock_ttl: ",
+		"time_zone: ", "description: it has 4097 bytes", "labels: ",
+	} {
 		require.ErrorContains(t, err, field)
 	}
 }

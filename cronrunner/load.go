@@ -90,7 +90,7 @@ func (t *term) loaded(js *jobState, def state.Definition, err error) error {
 // define brings a job's spec and status in etcd up to date, if they are not.
 func (t *term) define(j *job, was state.Definition) (state.Definition, error) {
 	if was.Broken != nil {
-		return was, nil
+		return was, nil //nolint:nilerr // the caller looks at it
 	}
 	spec, status, changed := definition(j, was, t.s.cfg.Source, t.now().UTC().Truncate(time.Second))
 	if !changed {
@@ -103,7 +103,8 @@ func (t *term) define(j *job, was state.Definition) (state.Definition, error) {
 // schedule was edited and one that comes back begin with the times after now: nothing before is caught
 // up.
 func definition(j *job, was state.Definition, source string, now time.Time) (spec state.Spec, status state.JobStatus, changed bool) {
-	spec = specOf(j, source)
+	spec = specOf(j)
+	spec.Source = source
 	spec.UID, spec.CreatedAt, spec.UpdatedAt = was.Spec.UID, was.Spec.CreatedAt, now
 	status = was.View.Status
 	switch {
@@ -121,10 +122,11 @@ func definition(j *job, was state.Definition, source string, now time.Time) (spe
 	return spec, status, true
 }
 
-// specOf is what a job's definition says.
-func specOf(j *job, source string) state.Spec {
+// specOf is what a job's definition says. Its hash does not cover where the definition came from: two
+// instances that name the same file differently agree.
+func specOf(j *job) state.Spec {
 	spec := state.Spec{
-		Name: j.Name, Source: source,
+		Name:     j.Name,
 		Schedule: j.schedule.String(), TimeZone: j.schedule.Zone(),
 		Description: j.Description, Target: j.Target,
 		Overlap: string(j.Overlap),

@@ -77,6 +77,7 @@ func (b *bench) must(d state.Definition, err error) state.Definition {
 }
 
 func TestABadRecordIsAloneAndTakenUpWhenMended(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{"spec", "status", "control"} {
 		t.Run(what, func(t *testing.T) {
 			b := newBench(t)

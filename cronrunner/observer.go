@@ -46,10 +46,11 @@ type (
 		Run   state.Run
 		Cause error // why its context ended
 	}
-	// Planned is a job with its next scheduled time, told when the job is loaded and when that changes.
+	// Planned is a job's status, with its next scheduled time, told by the leader when the job is loaded
+	// and after each of its decisions.
 	Planned struct {
-		Job  string
-		Next time.Time
+		Job    string
+		Status state.JobStatus
 	}
 )
 

@@ -147,12 +147,12 @@ func nextAttempt(r state.Run, j *job, instance string, term int64, now time.Time
 // watched, so that its end is noticed; otherwise nothing is.
 func (t *term) setForeign(js *jobState, foreign bool) {
 	js.foreign = foreign
-	any := false
+	elsewhere := false
 	for _, other := range t.jobs {
-		any = any || other.foreign
+		elsewhere = elsewhere || other.foreign
 	}
 	switch {
-	case !any:
+	case !elsewhere:
 		t.stopWatchingLocks()
 	case t.watchingLocks == nil:
 		t.watchLocks()

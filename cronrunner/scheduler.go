@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -212,11 +213,7 @@ func (s *Scheduler) Elector() *leader.Elector { return s.elector }
 func (s *Scheduler) snapshot() (jobs map[string]*job, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	jobs = make(map[string]*job, len(s.jobs))
-	for name, j := range s.jobs {
-		jobs[name] = j
-	}
-	return jobs, s.changed
+	return maps.Clone(s.jobs), s.changed
 }
 
 // announce keeps the instance's key under a lease of the process.

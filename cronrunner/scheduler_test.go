@@ -463,7 +463,7 @@ func TestDrainLetsRunsFinish(t *testing.T) {
 	<-stopped
 	runs := b.runs("work")
 	require.Equal(t, state.Succeeded, runs[0].Status)
-	require.Len(t, started, 0, "nothing starts any more")
+	require.Empty(t, started, "nothing starts any more")
 }
 
 func TestDrainLimitCancels(t *testing.T) {

@@ -328,7 +328,7 @@ func (t *term) settled(js *jobState, view state.View, err error) error {
 
 func (t *term) planned(js *jobState) {
 	if js.job != nil {
-		t.s.observer.Observe(Planned{Job: js.name, Next: js.def.View.Status.NextRunAt})
+		t.s.observer.Observe(Planned{Job: js.name, Status: js.def.View.Status})
 	}
 }
 

@@ -63,7 +63,7 @@ func (e *Elector) win(ctx context.Context, grant *state.Grant) (Term, error) {
 	if err := election.Campaign(ctx, encodeInfo(e.cfg.Self, time.Time{})); err != nil {
 		return Term{}, err
 	}
-	now := time.Now().UTC()
+	now := time.Now().UTC().Truncate(time.Millisecond)
 	if err := election.Proclaim(ctx, encodeInfo(e.cfg.Self, now)); err != nil {
 		return Term{}, fmt.Errorf("confirm: %w", err)
 	}

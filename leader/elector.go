@@ -107,7 +107,7 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, term T
 			e.log.Warn("election failed, campaigning again", zap.Error(err))
 			select {
 			case <-ctx.Done():
-			case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // jitter needs no secrecy
+			case <-time.After(pause/2 + rand.N(pause)):
 			}
 			pause = min(2*pause, e.cfg.TTL)
 		}

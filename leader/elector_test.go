@@ -216,9 +216,9 @@ func TestCandidateWhoseLeaseDiesIsNoPhantom(t *testing.T) {
 func TestEtcdNotThereAtTheStart(t *testing.T) {
 	cluster := etcdtest.Start(t)
 	client := cluster.Client(t)
-	cluster.Stop()
+	require.NoError(t, cluster.Stop())
 	a := start(t, client, "a", 2*time.Second)
-	cluster.Restart(t)
+	require.NoError(t, cluster.Restart())
 	a.waitLeading()
 }
 
@@ -228,9 +228,9 @@ func TestEtcdGoneForLongerThanTheTTL(t *testing.T) {
 	cluster := etcdtest.Start(t)
 	a := start(t, cluster.Client(t), "a", 2*time.Second)
 	first := a.waitLeading()
-	cluster.Stop()
+	require.NoError(t, cluster.Stop())
 	waitEnded(t, first, ErrLost)
-	cluster.Restart(t)
+	require.NoError(t, cluster.Restart())
 	second := a.waitLeading()
 	require.Equal(t, first.term.Term, second.term.Term, "the same term goes on")
 	require.NotSame(t, first.ctx, second.ctx)

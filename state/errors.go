@@ -44,8 +44,7 @@ var (
 // definite reports whether err proves that the transaction was not and will not be applied. Everything
 // else is unknown: the request may have reached the leader's log and may be applied later still.
 func definite(err error) bool {
-	var etcdErr rpctypes.EtcdError
-	if errors.As(err, &etcdErr) {
+	if etcdErr, ok := errors.AsType[rpctypes.EtcdError](err); ok {
 		return settled(etcdErr.Code())
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -57,7 +56,7 @@ func definite(err error) bool {
 // settled are the codes with which etcd refuses a request before or while applying it. Unavailable is
 // not one of them: "leader changed" and "request timed out" come as Unavailable after the proposal.
 func settled(code codes.Code) bool {
-	switch code { //nolint:exhaustive // every other code leaves the outcome open
+	switch code {
 	case codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.PermissionDenied,
 		codes.ResourceExhausted, codes.OutOfRange, codes.Unauthenticated, codes.Unimplemented:
 		return true

@@ -206,7 +206,9 @@ func (l *Lease) renew(ctx context.Context, g *Grant) {
 				l.end(g, ErrLeaseLost)
 				return
 			}
-			wait.warn(l.log, "lease not renewed, trying again", err)
+			if ctx.Err() == nil {
+				wait.warn(l.log, "lease not renewed, trying again", err)
+			}
 			if !wait.sleep(ctx, g.gone) {
 				break
 			}
@@ -402,7 +404,7 @@ type backoff struct {
 
 // sleep pauses; false when ctx ended or stop was closed meanwhile.
 func (b *backoff) sleep(ctx context.Context, stop <-chan struct{}) bool {
-	pause := b.next/2 + rand.N(b.next/2+1) //nolint:gosec // jitter needs no secrecy
+	pause := b.next/2 + rand.N(b.next/2+1)
 	b.next = min(2*b.next, b.limit)
 	select {
 	case <-ctx.Done():

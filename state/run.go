@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -43,12 +44,7 @@ var becomes = map[RunStatus][]RunStatus{
 // CanBecome reports whether a run in status s may go to next. From running to running is the next
 // attempt of the same run.
 func (s RunStatus) CanBecome(next RunStatus) bool {
-	for _, t := range becomes[s] {
-		if t == next {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(becomes[s], next)
 }
 
 // Trigger is what caused a run.

@@ -139,6 +139,19 @@ func (s *Store) Finish(ctx context.Context, o Owned, end Run, view View) (View, 
 	return view, err
 }
 
+// Unlock deletes the lock of a run that is ours, if it still is, and says nothing of the run: its owner
+// has stopped without an end to record. Without it the lock would stay for as long as this instance
+// lives, since an outage of etcd can give the lease behind it its full time again.
+func (s *Store) Unlock(ctx context.Context, o Owned) error {
+	lock := s.keys.Lock(o.Run.Job)
+	_, err := s.settle(ctx, Mutation{
+		Job:  o.Run.Job,
+		If:   []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(lock), "=", o.Revision)},
+		Then: []clientv3.Op{clientv3.OpDelete(lock)},
+	})
+	return err
+}
+
 // TakeOver makes the next attempt of a run whose instance was lost ours: if the term is held, the job is
 // not locked and the record is as it was read. Errors: ErrNotLeading, ErrLocked, ErrNotOwner,
 // ErrLeaseLost.

@@ -337,9 +337,9 @@ func first(n int, fault error) func(Mutation) error {
 
 func TestUnknownOutcomeIsSettled(t *testing.T) {
 	for name, fault := range map[string]faulty{
-		"the answer was lost":               {after: first(1, context.DeadlineExceeded)},
-		"the request was lost":              {before: first(1, rpctypes.ErrTimeoutDueToLeaderFail)},
-		"both, several times":               {before: first(2, rpctypes.ErrNoLeader), after: first(3, rpctypes.ErrTimeout)},
+		"the answer was lost":  {after: first(1, context.DeadlineExceeded)},
+		"the request was lost": {before: first(1, rpctypes.ErrTimeoutDueToLeaderFail)},
+		"both, several times":  {before: first(2, rpctypes.ErrNoLeader), after: first(3, rpctypes.ErrTimeout)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := setup(t)

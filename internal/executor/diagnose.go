@@ -26,7 +26,7 @@ func diagnose(file string, err error) error {
 			return fmt.Errorf("%w: %s is there, but its dynamic loader is not; was it built for another system?", ErrBadInterpreter, file)
 		}
 	case errors.Is(err, unix.ENOEXEC):
-		return fmt.Errorf("%w: %s is neither a program for this machine nor a script that begins with #!", ErrNotExecutable, file)
+		return fmt.Errorf("%w: %s is neither a program for this machine nor a script with a #! line", ErrNotExecutable, file)
 	case errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w: %s, its interpreter or its file system forbids it: %w", ErrNotExecutable, file, err)
 	default:
@@ -43,7 +43,7 @@ func shebang(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	line, err := bufio.NewReader(io.LimitReader(f, 256)).ReadString('\n')
 	if rest, ok := strings.CutPrefix(line, "#!"); ok {
 		return strings.Trim(rest, " \t\n"), nil

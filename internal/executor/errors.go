@@ -3,6 +3,7 @@ package executor
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -53,5 +54,5 @@ func signalName(s syscall.Signal) string {
 	if name := unix.SignalName(s); name != "" {
 		return name
 	}
-	return fmt.Sprint(int(s))
+	return strconv.Itoa(int(s))
 }

@@ -58,7 +58,10 @@ type marks struct {
 	dir string
 }
 
-func newMarks(t *testing.T) marks { return marks{t, t.TempDir()} }
+func newMarks(t *testing.T) marks {
+	t.Helper()
+	return marks{t, t.TempDir()}
+}
 
 func (m marks) has(name string) bool {
 	_, err := os.Stat(filepath.Join(m.dir, name))

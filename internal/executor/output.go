@@ -41,8 +41,8 @@ func openOutput(log *zap.Logger) (*output, error) {
 
 // read begins to read, once the command has its ends of the pipes.
 func (o *output) read() {
-	o.stdout.w.Close() //nolint:errcheck // nothing was written
-	o.stderr.w.Close() //nolint:errcheck // nothing was written
+	o.stdout.w.Close()
+	o.stderr.w.Close()
 	var readers sync.WaitGroup
 	readers.Go(func() { o.readPipe(o.stdout.r, "stdout") })
 	readers.Go(func() { o.readPipe(o.stderr.r, "stderr") })
@@ -86,6 +86,6 @@ func (o *output) close(wait, logWait time.Duration) string {
 
 func (o *output) closeFiles() {
 	for _, f := range []*os.File{o.stdout.r, o.stdout.w, o.stderr.r, o.stderr.w} {
-		f.Close() //nolint:errcheck // nil or closed is fine
+		f.Close()
 	}
 }

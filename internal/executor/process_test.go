@@ -200,7 +200,7 @@ func TestCommandOutlivesThreads(t *testing.T) {
 	}
 	gate, err := os.OpenFile(m.dir+"/go", os.O_RDWR, 0) // also for reading, so that it does not wait for a reader
 	require.NoError(t, err)
-	defer gate.Close() //nolint:errcheck // a test
+	defer gate.Close()
 	for range commands {
 		_, err := gate.WriteString("\n")
 		require.NoError(t, err)

@@ -43,7 +43,7 @@ func allPids() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close() //nolint:errcheck // only read
+	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if err != nil {
 		return nil, err

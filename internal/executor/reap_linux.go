@@ -44,7 +44,7 @@ func Reap(ctx context.Context) {
 
 func isSubreaper() bool {
 	var yes int32
-	_, _, errno := unix.Syscall(unix.SYS_PRCTL, unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&yes)), 0)
+	_, _, errno := unix.Syscall(unix.SYS_PRCTL, unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&yes)), 0) //nolint:gosec // prctl writes there, and there is no wrapper for it
 	return errno == 0 && yes != 0
 }
 

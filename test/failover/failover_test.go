@@ -3,7 +3,6 @@ package failover
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -114,6 +113,7 @@ jobs:
     schedule: "* * * * * *"
     shell: |
       if [ "$ETCDCRON_ATTEMPT" = 1 ] && [ ! -e brief ]; then
+        echo "$$" >> brief-pid
         echo "$ETCDCRON_RUN_ID" >> brief
         while [ ! -e finish-brief ]; do sleep 0.05; done
       fi
@@ -133,6 +133,8 @@ jobs:
 		return err == nil && r.Attempt == 2 && r.Status.Final()
 	})
 	b.touch("finish-brief") // done while its instance is frozen: it will have something to record
+	pid := b.lines("brief-pid")[0]
+	b.eventually("the brief command does not end", func() bool { return ended(t, pid) })
 	before := b.history("brief")
 	require.NotContains(t, b.lines("told"), "1")
 
@@ -165,10 +167,10 @@ func TestEtcdGoneForFifteenSeconds(t *testing.T) {
 	}
 	b.leader(0)
 	b.waitSucceeded("secondly", 3)
-	b.cluster.Stop()
+	require.NoError(t, b.cluster.Stop())
 	const outage = 15 * time.Second
 	<-time.After(outage)
-	b.cluster.Restart(t)
+	require.NoError(t, b.cluster.Restart())
 	back := time.Now()
 	b.waitSucceeded("secondly", 3)
 	_, info := b.leader(0)
@@ -205,10 +207,8 @@ jobs:
 	revoked := time.Now()
 	_, err = b.client.Revoke(t.Context(), clientv3.LeaseID(lock.Kvs[0].Lease))
 	require.NoError(t, err)
-	for _, p := range pids {
-		pid, err := strconv.Atoi(p)
-		require.NoError(t, err)
-		b.eventually("process "+p+" is left", func() bool { return gone(pid) })
+	for _, pid := range pids {
+		b.eventually("process "+pid+" is left", func() bool { return ended(t, pid) })
 	}
 	t.Logf("all gone %s after the revocation, with a grace of 1s", time.Since(revoked).Round(time.Millisecond))
 	b.eventually("the run has no end", func() bool {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -278,8 +279,18 @@ func (b *bench) requireNothingLeft() {
 	}
 }
 
-// gone reports whether no process of that id is left.
-func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+// ended reports whether a process has ended, be it reaped yet or not: an orphan's remains are the
+// machine's to clear away.
+func ended(t *testing.T, pid string) bool {
+	t.Helper()
+	id, err := strconv.Atoi(pid)
+	require.NoError(t, err)
+	if errors.Is(syscall.Kill(id, 0), syscall.ESRCH) {
+		return true
+	}
+	out, err := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
+	return err != nil || strings.HasPrefix(string(out), "Z")
+}
 
 func (b *bench) write(name, text string) {
 	b.t.Helper()

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/etcdcron/etcdcron/internal/app"
+	"github.com/etcdcron/etcdcron/internal/config"
+	"github.com/etcdcron/etcdcron/leader"
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// noon is when the tests take place: in the past, since history begins ten minutes from now.
+var noon = time.Date(2024, 6, 3, 12, 0, 0, 0, time.UTC)
+
+// called is one call of the command.
+type called struct {
+	code           int
+	stdout, stderr string
+}
+
+// call runs the command at noon, with nothing in its environment but env.
+func call(t *testing.T, env map[string]string, args ...string) called {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), args, surroundings{
+		stdout: &stdout, stderr: &stderr,
+		getenv: func(name string) string { return env[name] },
+		now:    func() time.Time { return noon },
+	})
+	return called{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+func TestExitCode(t *testing.T) {
+	t.Parallel()
+	for want, errs := range map[int][]error{
+		exitOK:           {nil},
+		exitFailed:       {errors.New("x"), leader.ErrNoLeader, context.Canceled, state.ErrBadRecord},
+		exitNoConnection: {app.ErrNoConnection, context.DeadlineExceeded, rpctypes.ErrNoLeader, rpctypes.ErrTimeout, status.Error(codes.Unavailable, "x")},
+		exitBadInput:     {app.ErrBadInput, config.FaultErrors{{Err: errors.New("x")}}, state.CheckJobName("a/b"), &failure{err: errors.New("x"), code: exitBadInput}},
+		exitNotFound:     {state.ErrNotFound},
+		exitUsage:        {&failure{err: state.ErrNotFound, code: exitUsage}},
+	} {
+		for _, err := range errs {
+			require.Equal(t, want, exitCode(err), "%v", err)
+			if err != nil {
+				require.Equal(t, want, exitCode(fmt.Errorf("while looking: %w", err)), "%v", err)
+			}
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"plain":       {errors.New("it broke"), "error: it broke\n"},
+		"a hint":      {&failure{err: errors.New("it broke"), try: "again"}, "error: it broke\ntry: again\n"},
+		"more lines":  {errors.New("one\ntwo"), "error: one\n       two\n"},
+		"escapes":     {errors.New("\x1b]0;title\a"), "error: \uFFFD]0;title\uFFFD\n"},
+		"interrupted": {fmt.Errorf("read: %w", context.Canceled), "error: interrupted\n"},
+		"quorum lost": {rpctypes.ErrNoLeader, "error: etcdserver: no leader\n" +
+			"try: look at etcd with: etcdctl endpoint status --cluster; a longer --command-timeout helps if it is slow\n"},
+		"faults": {fmt.Errorf("load: %w", config.FaultErrors{
+			{File: "f", Line: 2, Field: "a.schedule", Err: errors.New("is missing")}, {File: "f", Line: 3, Err: errors.New("x")},
+		}), "f:2: a.schedule: is missing\nf:3: x\nerror: f has 2 faults\ntry: mend what is named above; etcdcron validate f looks again\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var stderr bytes.Buffer
+			o := &options{surroundings: surroundings{stderr: &stderr, getenv: func(string) string { return "" }}}
+			o.report(tc.err)
+			require.Equal(t, tc.want, stderr.String())
+		})
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		env   map[string]string
+		args  []string
+		want  []string
+		given bool
+	}{
+		"nothing":          {nil, nil, []string{"127.0.0.1:2379"}, false},
+		"empty":            {map[string]string{"ETCDCRON_ENDPOINTS": ""}, nil, []string{"127.0.0.1:2379"}, false},
+		"etcdctl's":        {map[string]string{"ETCDCTL_ENDPOINTS": "a:1,b:2"}, nil, []string{"a:1", "b:2"}, true},
+		"ours before":      {map[string]string{"ETCDCTL_ENDPOINTS": "a:1", "ETCDCRON_ENDPOINTS": "c:3"}, nil, []string{"c:3"}, true},
+		"flag before both": {map[string]string{"ETCDCRON_ENDPOINTS": "c:3"}, []string{"--endpoints=d:4"}, []string{"d:4"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := &options{surroundings: surroundings{getenv: func(name string) string { return tc.env[name] }}}
+			root := newRootCommand(o)
+			require.NoError(t, root.ParseFlags(tc.args))
+			require.NoError(t, fromEnvironment(root.Flags(), o.getenv))
+			require.Equal(t, tc.want, o.clientConfig().Endpoints)
+			require.Equal(t, tc.given, o.endpointsGiven())
+		})
+	}
+
+	got := call(t, map[string]string{"ETCDCTL_DIAL_TIMEOUT": "soon"}, "version")
+	require.Equal(t, called{
+		code:   exitBadInput,
+		stderr: "error: variable ETCDCTL_DIAL_TIMEOUT is \"soon\": time: invalid duration \"soon\"\ntry: unset ETCDCTL_DIAL_TIMEOUT\n",
+	}, got)
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	got := call(t, map[string]string{"ETCDCRON_NAMESPACE": "a/b"}, "jobs")
+	require.Equal(t, called{
+		code:   exitBadInput,
+		stderr: "error: namespace \"a/b\": use letters, digits, '.', '_' and '-'; try \"default\"\n",
+	}, got)
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdcron/etcdcron/cronrunner"
+	"github.com/etcdcron/etcdcron/internal/term"
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// How many times and runs describe shows.
+const (
+	describedTimes = 5
+	describedRuns  = 5
+)
+
+func newDescribeCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe JOB",
+		Short: "Show a job: its definition, where it stands, its next times and last runs",
+		Args:  aJob,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error { return c.describe(ctx, args[0]) })
+		},
+	}
+}
+
+// description is a job with everything around it.
+type description struct {
+	Definition state.Spec      `json:"definition"`
+	Status     state.JobStatus `json:"status"`
+	Control    state.Control   `json:"control"`
+	Next       []time.Time     `json:"next"` // none when it will not run: paused, retired, invalid
+	Runs       []state.Run     `json:"runs"`
+	Invalid    *string         `json:"invalid"`
+}
+
+func (c *cluster) describe(ctx context.Context, name string) error {
+	def, err := c.job(ctx, name)
+	if err != nil {
+		return err
+	}
+	page, err := c.store.History(ctx, name, "", describedRuns)
+	if err != nil {
+		return err
+	}
+	now := c.o.now()
+	d := description{
+		Definition: def.Spec, Status: def.View.Status, Control: def.Control,
+		Next: []time.Time{}, Runs: append([]state.Run{}, page.Runs...),
+	}
+	schedule, err := scheduleOf(def)
+	switch {
+	case err != nil:
+		d.Invalid = unlessZero(err.Error())
+	case !def.Control.Paused && !def.Spec.Retired:
+		d.Next = times(schedule, now, describedTimes)
+	}
+	return one(c.o, d, func() error { return c.o.describeText(&d, now) })
+}
+
+func (o *options) describeText(d *description, now time.Time) error {
+	screen := o.screen(o.stdout)
+	var b bytes.Buffer
+	for _, line := range d.lines(now) {
+		if line.text != "" {
+			fmt.Fprintf(&b, "%s %s\n", screen.Paint(term.Heading, fmt.Sprintf("%-13s", line.label+":")), screen.Paint(line.style, term.Clean(line.text)))
+		}
+	}
+	if zone, err := time.LoadLocation(d.Definition.TimeZone); err == nil && len(d.Next) > 0 {
+		b.WriteByte('\n')
+		if err := timeTable(d.Next, zone, now).Write(&b, screen); err != nil {
+			return err
+		}
+	}
+	if len(d.Runs) > 0 {
+		b.WriteByte('\n')
+		if err := runTable(d.Runs, now, o.output.value == asWide).Write(&b, screen); err != nil {
+			return err
+		}
+	}
+	_, err := o.stdout.Write(b.Bytes())
+	return err
+}
+
+// labeled is a line of a description; one without a text is left out.
+type labeled struct {
+	label, text string
+	style       term.Style
+}
+
+func (d *description) lines(now time.Time) []labeled {
+	spec, st := &d.Definition, &d.Status
+	lines := []labeled{
+		{label: "Job", text: spec.Name},
+		{label: "Description", text: spec.Description},
+		{label: "Schedule", text: strings.TrimSpace(spec.Schedule + "  " + spec.TimeZone)},
+		{label: "Target", text: spec.Target},
+		{label: "Source", text: spec.Source},
+		{label: "Labels", text: pairs(spec.Labels, "=")},
+	}
+	if d.Invalid != nil {
+		lines = append(lines, labeled{label: "Invalid", text: *d.Invalid, style: term.Bad})
+	} else {
+		lines = append(lines,
+			labeled{label: "Overlap", text: spec.Overlap},
+			labeled{label: "Catch-up", text: spec.CatchUp + ", within " + term.Elapsed(time.Duration(spec.Window))},
+			labeled{label: "Recovery", text: recoveryText(spec)},
+			labeled{label: "Limits", text: fmt.Sprintf("timeout %s, lock TTL %s, grace %s", elapsed(spec.Timeout), elapsed(spec.LockTTL), elapsed(spec.Grace))},
+		)
+	}
+	state, style := d.state(now)
+	lines = append(lines, labeled{label: "State", text: state, style: style})
+	if st.LastStatus != "" {
+		lines = append(lines, labeled{label: "Last run", text: fmt.Sprintf("%s %s, took %s", st.LastStatus,
+			term.Relative(st.LastFinishedAt, now), term.Elapsed(time.Duration(st.LastDurationMS)*time.Millisecond))})
+	}
+	return append(lines,
+		labeled{label: "Last error", text: st.LastError, style: term.Bad},
+		labeled{label: "Totals", text: totals(st)},
+	)
+}
+
+// state says in words whether the job runs.
+func (d *description) state(now time.Time) (string, term.Style) {
+	var parts []string
+	style := term.Style("")
+	if d.Status.Running > 0 {
+		parts = append(parts, "running since "+term.Relative(d.Status.LastStartedAt, now))
+	}
+	if d.Status.Pending > 0 {
+		parts = append(parts, fmt.Sprintf("%d waiting", d.Status.Pending))
+	}
+	switch c := &d.Control; {
+	case d.Definition.Retired:
+		parts, style = append(parts, "retired: the leader no longer has it"), term.Caution
+	case c.Paused:
+		text := "paused"
+		if c.By != "" {
+			text += " by " + c.By
+		}
+		if !c.At.IsZero() {
+			text += " " + term.Relative(c.At, now)
+		}
+		if c.Reason != "" {
+			text += ": " + c.Reason
+		}
+		parts, style = append(parts, text), term.Caution
+	case len(parts) == 0:
+		parts = append(parts, "idle")
+	}
+	return strings.Join(parts, "; "), style
+}
+
+func recoveryText(spec *state.Spec) string {
+	if spec.Recovery == string(cronrunner.Resume) {
+		return fmt.Sprintf("%s, at most %d times", spec.Recovery, spec.Recoveries)
+	}
+	return spec.Recovery
+}
+
+func totals(st *state.JobStatus) string {
+	parts := []string{
+		fmt.Sprintf("%d succeeded", st.SucceededTotal),
+		fmt.Sprintf("%d failed", st.FailedTotal),
+	}
+	if st.CanceledTotal > 0 {
+		parts = append(parts, fmt.Sprintf("%d canceled", st.CanceledTotal))
+	}
+	if st.SkippedTotal > 0 {
+		parts = append(parts, fmt.Sprintf("%d skipped (%s)", st.SkippedTotal, pairs(st.SkippedByReason, " ")))
+	}
+	if st.MissedTotal > 0 {
+		parts = append(parts, fmt.Sprintf("%d missed (%s)", st.MissedTotal, pairs(st.MissedByReason, " ")))
+	}
+	if r, ok := st.SuccessRate(); ok {
+		parts = append(parts, "success "+rate(&r))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// pairs lists a mapping by its keys.
+func pairs[V any](m map[string]V, between string) string {
+	parts := make([]string, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, fmt.Sprintf("%s%s%v", key, between, m[key]))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/etcdcron/etcdcron/internal/app"
+	"github.com/etcdcron/etcdcron/internal/config"
+	"github.com/etcdcron/etcdcron/internal/term"
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// The exit codes. They are a contract with scripts.
+const (
+	exitOK           = 0
+	exitFailed       = 1
+	exitNoConnection = 2
+	exitBadInput     = 3
+	exitNotFound     = 4
+	exitUsage        = 128
+)
+
+// failure is an error for a person: with what to try, and the exit code unless the error itself has one.
+type failure struct {
+	err  error
+	code int
+	try  string
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// exitCode is the one place where errors become exit codes.
+func exitCode(err error) int {
+	f, coded := errors.AsType[*failure](err)
+	_, faulty := errors.AsType[config.FaultErrors](err)
+	switch {
+	case err == nil:
+		return exitOK
+	case coded && f.code != 0:
+		return f.code
+	case errors.Is(err, app.ErrNoConnection), unreachable(err):
+		return exitNoConnection
+	case errors.Is(err, app.ErrBadInput), faulty, errors.Is(err, state.ErrBadName):
+		return exitBadInput
+	case errors.Is(err, state.ErrNotFound):
+		return exitNotFound
+	default:
+		return exitFailed
+	}
+}
+
+// unreachable reports whether err is an etcd that went away, or has no quorum, after it was reached.
+func unreachable(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	code := status.Code(err)
+	if etcdErr, ok := errors.AsType[rpctypes.EtcdError](err); ok {
+		code = etcdErr.Code()
+	}
+	return code == codes.Unavailable || code == codes.DeadlineExceeded
+}
+
+// report tells a person what went wrong and what to try, and returns the exit code.
+func (o *options) report(err error) int {
+	code := exitCode(err)
+	if code == exitOK {
+		return code
+	}
+	screen := o.screen(o.stderr)
+	message, try := err.Error(), ""
+	if errors.Is(err, context.Canceled) {
+		message = "interrupted"
+	}
+	if f, ok := errors.AsType[*failure](err); ok {
+		try = f.try
+	}
+	if faults, ok := errors.AsType[config.FaultErrors](err); ok && faults[0].Line > 0 {
+		for _, fault := range faults { // as compilers do, so that editors find the place
+			fmt.Fprintln(o.stderr, term.Clean(fault.Error()))
+		}
+		message = fmt.Sprintf("%s has %s", faults[0].File, count(len(faults), "fault"))
+		try = "mend what is named above; etcdcron validate " + faults[0].File + " looks again"
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if dir, dirErr := os.Getwd(); dirErr == nil {
+			try = "another path; this one is looked up from " + dir
+		}
+	}
+	if try == "" && code == exitNoConnection && !errors.Is(err, app.ErrNoConnection) {
+		try = "look at etcd with: etcdctl endpoint status --cluster; a longer --command-timeout helps if it is slow"
+	}
+	lines := strings.Split(message, "\n")
+	fmt.Fprintln(o.stderr, screen.Paint(term.Bad, "error:"), term.Clean(lines[0]))
+	for _, line := range lines[1:] {
+		fmt.Fprintln(o.stderr, "      ", term.Clean(line))
+	}
+	if try != "" {
+		fmt.Fprintln(o.stderr, screen.Paint(term.Heading, "try:"), term.Clean(try))
+	}
+	return code
+}
+
+// hintf tells a person who reads a table what the table does not say.
+func (o *options) hintf(format string, args ...any) {
+	if o.output.value == asTable || o.output.value == asWide {
+		fmt.Fprintln(o.stderr, term.Clean(fmt.Sprintf(format, args...)))
+	}
+}
+
+// usage is a command line that cannot be read.
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return &failure{
+		code: exitUsage, err: fmt.Errorf(format, args...),
+		try: cmd.CommandPath() + " --help",
+	}
+}
+
+// exactly takes n arguments; what says which.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == n:
+			return nil
+		case n == 0:
+			return usage(cmd, "%s takes no arguments, but there is %q", cmd.CommandPath(), args[0])
+		case len(args) == 0:
+			return usage(cmd, "%s needs %s", cmd.CommandPath(), what)
+		default:
+			return usage(cmd, "%s takes %s and nothing else, but there are %d arguments", cmd.CommandPath(), what, len(args))
+		}
+	}
+}
+
+// aJob takes one argument, which can be a job's name.
+func aJob(cmd *cobra.Command, args []string) error {
+	if err := exactly(1, "the name of a job")(cmd, args); err != nil {
+		return err
+	}
+	return state.CheckJobName(args[0])
+}
+
+// knownCommand is the root's check of its arguments: cobra gives it those that are no command.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	names := make(map[string]bool)
+	for _, c := range cmd.Commands() {
+		names[c.Name()] = c.IsAvailableCommand()
+	}
+	maps.DeleteFunc(names, func(_ string, available bool) bool { return !available })
+	err := &failure{code: exitUsage, err: fmt.Errorf("there is no command %q", args[0]), try: "etcdcron --help"}
+	if c := term.Closest(args[0], slices.Values(slices.Sorted(maps.Keys(names)))); c != "" {
+		err.try = "did you mean " + c + "? etcdcron --help lists the commands"
+	}
+	return err
+}
+
+// badFlag is a flag that is not known, or whose value is not.
+func badFlag(cmd *cobra.Command, err error) error {
+	f := &failure{code: exitUsage, err: err, try: cmd.CommandPath() + " --help"}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var known []string
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, flag.Name) })
+		if c := term.Closest(unknown.GetSpecifiedName(), slices.Values(known)); c != "" {
+			f.try = "did you mean --" + c + "? " + f.try + " lists the flags"
+		}
+	}
+	return f
+}
+
+// errNotAllowed is the value of a flag that takes one of a few words.
+func errNotAllowed(allowed []string) error {
+	last := len(allowed) - 1
+	return fmt.Errorf("use %s or %s", strings.Join(allowed[:last], ", "), allowed[last])
+}
+
+// cause is what is wrong with a flag's value, without pflag's words around it.
+func cause(err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return invalid.Unwrap()
+	}
+	return err
+}
+
+// count is "1 fault", "2 faults".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdcron/etcdcron/cronrunner"
+	"github.com/etcdcron/etcdcron/internal/term"
+	"github.com/etcdcron/etcdcron/leader"
+	"github.com/etcdcron/etcdcron/state"
+)
+
+func newJobsCommand(o *options) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "jobs",
+		Short: "List the jobs: what runs, what is next, how it went",
+		Args:  exactly(0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error { return c.jobs(ctx, all) })
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "retired jobs too: those that the leader no longer has")
+	return cmd
+}
+
+func (c *cluster) jobs(ctx context.Context, all bool) error {
+	defs, err := c.store.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	now, retired := c.o.now(), 0
+	summaries := make([]jobSummary, 0, len(defs))
+	kept := defs[:0]
+	for _, def := range defs {
+		if def.Spec.Retired && !all {
+			retired++
+			continue
+		}
+		summaries = append(summaries, summarize(def, now))
+		kept = append(kept, def)
+	}
+	if err := list(c.o, summaries, func() *term.Table { return jobTable(summaries, kept, now, c.o.output.value == asWide) }); err != nil {
+		return err
+	}
+	switch {
+	case len(defs) == 0:
+		c.o.hintf("there are no jobs under %s; start some with: etcdcron serve -c jobs.yaml", c.keys.Root())
+	case retired > 0:
+		c.o.hintf("%s not shown; --all shows them", count(retired, "retired job"))
+	}
+	if _, err := c.leader(ctx); errors.Is(err, leader.ErrNoLeader) && len(summaries) > 0 {
+		c.o.hintf("nobody leads at the moment, so nothing is run; start an instance with: etcdcron serve")
+	}
+	return nil
+}
+
+// jobSummary is a job in a list. What is not known yet is null.
+type jobSummary struct {
+	Name           string           `json:"name"`
+	Schedule       string           `json:"schedule"`
+	TimeZone       string           `json:"time_zone"`
+	Paused         bool             `json:"paused"`
+	Running        int              `json:"running"`
+	Pending        int              `json:"pending"`
+	NextRunAt      *time.Time       `json:"next_run_at"` // null when it will not run: paused, retired, invalid
+	LastStatus     *state.RunStatus `json:"last_status"`
+	LastStartedAt  *time.Time       `json:"last_started_at"`
+	LastFinishedAt *time.Time       `json:"last_finished_at"`
+	LastDurationMS *int64           `json:"last_duration_ms"`
+	LastError      *string          `json:"last_error"`
+	SkippedTotal   int64            `json:"skipped_total"`
+	MissedTotal    int64            `json:"missed_total"`
+	SucceededTotal int64            `json:"succeeded_total"`
+	FailedTotal    int64            `json:"failed_total"`
+	SuccessRate    *float64         `json:"success_rate"` // from 0 to 1
+	Description    string           `json:"description"`
+	Target         string           `json:"target"`
+	Source         string           `json:"source"`
+	Retired        bool             `json:"retired"`
+	Invalid        *string          `json:"invalid"` // why the job cannot be run as it stands in etcd
+}
+
+func summarize(def state.Definition, now time.Time) jobSummary {
+	spec, st := &def.Spec, &def.View.Status
+	s := jobSummary{
+		Name: spec.Name, Schedule: spec.Schedule, TimeZone: spec.TimeZone,
+		Paused: def.Control.Paused, Running: st.Running, Pending: st.Pending,
+		LastStatus: unlessZero(st.LastStatus), LastStartedAt: unlessZero(st.LastStartedAt),
+		LastFinishedAt: unlessZero(st.LastFinishedAt), LastError: unlessZero(st.LastError),
+		SkippedTotal: st.SkippedTotal, MissedTotal: st.MissedTotal,
+		SucceededTotal: st.SucceededTotal, FailedTotal: st.FailedTotal,
+		Description: spec.Description, Target: spec.Target, Source: spec.Source, Retired: spec.Retired,
+	}
+	if s.LastFinishedAt != nil {
+		s.LastDurationMS = &st.LastDurationMS
+	}
+	if rate, ok := st.SuccessRate(); ok {
+		s.SuccessRate = &rate
+	}
+	schedule, err := scheduleOf(def)
+	switch {
+	case err != nil:
+		s.Invalid = unlessZero(err.Error())
+	case s.Paused || s.Retired:
+	case st.NextRunAt.After(now):
+		s.NextRunAt = &st.NextRunAt
+	default: // what is recorded is over: nobody leads
+		if next := times(schedule, now, 1); len(next) > 0 {
+			s.NextRunAt = &next[0]
+		}
+	}
+	return s
+}
+
+// scheduleOf is a job's schedule. Its error says why the job is invalid.
+func scheduleOf(def state.Definition) (*cronrunner.Schedule, error) {
+	switch {
+	case def.Broken != nil:
+		return nil, def.Broken
+	case def.SpecRev == 0:
+		return nil, errors.New("its definition is not there")
+	}
+	return cronrunner.ParseSchedule(def.Spec.Schedule, def.Spec.TimeZone)
+}
+
+// times are the next n times of a schedule after from; fewer if it ends.
+func times(schedule *cronrunner.Schedule, from time.Time, n int) []time.Time {
+	next := make([]time.Time, 0, min(n, 1000))
+	for t := schedule.Next(from); len(next) < n && !t.IsZero(); t = schedule.Next(t) {
+		next = append(next, t.UTC())
+	}
+	return next
+}
+
+func jobTable(jobs []jobSummary, defs []state.Definition, now time.Time, wide bool) *term.Table {
+	header := []string{"NAME", "SCHEDULE", "ZONE", "PAUSED", "RUNNING", "NEXT", "LAST", "RESULT", "SUCCESS"}
+	if wide {
+		header = append(header, "SKIPPED", "MISSED", "OVERLAP", "CATCH-UP", "RECOVERY", "TIMEOUT", "LOCK-TTL", "SOURCE", "TARGET")
+	}
+	table := term.NewTable(header...)
+	for i := range jobs {
+		j := &jobs[i]
+		row := []any{
+			j.Name, j.Schedule, j.TimeZone, yes(j.Paused), some(int64(j.Running)),
+			nextCell(j, now), lastCell(j, now), resultCell(j), rate(j.SuccessRate),
+		}
+		if wide {
+			spec := &defs[i].Spec
+			row = append(row, some(j.SkippedTotal), some(j.MissedTotal), spec.Overlap, spec.CatchUp, spec.Recovery,
+				elapsed(spec.Timeout), elapsed(spec.LockTTL), spec.Source, spec.Target)
+		}
+		table.Row(row...)
+	}
+	return table
+}
+
+func nextCell(j *jobSummary, now time.Time) any {
+	switch {
+	case j.Invalid != nil:
+		return term.Styled(term.Bad, "never: invalid")
+	case j.Retired:
+		return term.Styled(term.Faint, "never: retired")
+	case j.NextRunAt == nil:
+		return ""
+	}
+	return term.Relative(*j.NextRunAt, now)
+}
+
+func lastCell(j *jobSummary, now time.Time) any {
+	switch {
+	case j.LastFinishedAt != nil:
+		return term.Relative(*j.LastFinishedAt, now)
+	case j.LastStartedAt != nil:
+		return term.Relative(*j.LastStartedAt, now)
+	}
+	return ""
+}
+
+func resultCell(j *jobSummary) any {
+	switch {
+	case j.Invalid != nil:
+		return term.Styled(term.Bad, "invalid")
+	case j.LastStatus == nil:
+		return ""
+	}
+	return statusCell(*j.LastStatus)
+}
+
+func statusCell(s state.RunStatus) any {
+	switch s {
+	case state.Succeeded:
+		return term.Styled(term.Good, string(s))
+	case state.Failed:
+		return term.Styled(term.Bad, string(s))
+	case state.Skipped, state.Missed, state.Canceled:
+		return term.Styled(term.Caution, string(s))
+	case state.Pending, state.Running:
+	}
+	return string(s)
+}
+
+// rate is a share in percent, never rounded up to all.
+func rate(r *float64) string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d%%", int(*r*100))
+}
+
+func yes(b bool) any {
+	if b {
+		return term.Styled(term.Caution, "yes")
+	}
+	return ""
+}
+
+// some is a number of things, or nothing.
+func some(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func elapsed(d state.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return term.Elapsed(time.Duration(d))
+}
+
+func unlessZero[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}

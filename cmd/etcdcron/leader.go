@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdcron/etcdcron/internal/term"
+	"github.com/etcdcron/etcdcron/leader"
+)
+
+func newLeaderCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "leader",
+		Short: "Show which instance leads",
+		Args:  exactly(0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error { return c.showLeader(ctx) })
+		},
+	}
+}
+
+func (c *cluster) showLeader(ctx context.Context) error {
+	info, err := c.leader(ctx)
+	if errors.Is(err, leader.ErrNoLeader) {
+		return &failure{
+			err: fmt.Errorf("nobody leads under %s", c.keys.Root()),
+			try: "etcdcron serve starts an instance; when one has just stopped, another leads within seconds",
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return one(c.o, info, func() error {
+		table := term.NewTable("INSTANCE", "HOST", "PID", "TERM", "ELECTED", "ADDRESS")
+		table.Row(info.Instance, info.Host, strconv.Itoa(info.PID), strconv.FormatInt(info.Term, 10),
+			term.Relative(info.ElectedAt, c.o.now()), info.Address)
+		return table.Write(c.o.stdout, c.o.screen(c.o.stdout))
+	})
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/etcdcron/etcdcron/cronrunner"
+	"github.com/etcdcron/etcdcron/internal/app"
+	"github.com/etcdcron/etcdcron/leader"
+)
+
+func newServeCommand(o *options) *cobra.Command {
+	var cfg app.ServeConfig
+	cmd := &cobra.Command{
+		Use:   "serve -c FILE",
+		Short: "Run an instance: campaign, schedule while leading, run what is due",
+		Long: "serve runs an instance until it gets SIGINT or SIGTERM. Then it hands leadership over at once, lets\n" +
+			"running jobs finish within --drain-timeout, and ends with exit code 0; a second signal ends it at once.\n\n" +
+			"With --endpoints it joins whoever uses that etcd with the same prefix and namespace, and waits for it\n" +
+			"for as long as it takes. Without, it runs an etcd of its own, with its data in --data-dir, that etcdctl\n" +
+			"and every other subcommand find without a flag.\n\n" +
+			"Over HTTP it answers /livez, /readyz (also as a follower) and /metrics. Neither HTTP nor its own etcd\n" +
+			"asks who calls, so both listen on loopback alone, unless --insecure allows more.\n\n" +
+			"Exit codes: 0 drained, 1 a part has failed, 3 bad input: a flag, the jobs file, a port or a data\n" +
+			"directory in use.",
+		Example: "  etcdcron serve -c jobs.yaml                               with an etcd of its own\n" +
+			"  etcdcron serve -c jobs.yaml --endpoints etcd-0:2379,etcd-1:2379,etcd-2:2379",
+		Args: exactly(0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg.Embed = !o.endpointsGiven()
+			cfg.Client = o.clientConfig()
+			cfg.Logger = cfg.Client.Logger
+			cfg.Prefix, cfg.Namespace = o.prefix, o.namespace
+			cfg.Version = currentBuild().Version
+			if cfg.DrainTimeout == 0 {
+				cfg.DrainTimeout = -1 // no drain; the zero value would be the default
+			}
+			return app.Serve(cmd.Context(), cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&cfg.ConfigFile, "config", "c", "", "jobs `file`")
+	f.StringVar(&cfg.DataDir, "data-dir", app.DefaultDataDir, "`directory` for the data of an etcd of its own")
+	f.StringVar(&cfg.EtcdListen, "etcd-listen", app.DefaultEtcdListen, "`address` for the clients of an etcd of its own")
+	f.StringVar(&cfg.Listen, "listen", app.DefaultListen, "`address` for HTTP")
+	f.BoolVar(&cfg.Insecure, "insecure", false, "allow --listen and --etcd-listen to be open to other machines")
+	f.StringVar(&cfg.InstanceID, "instance-id", "", "`name` of this instance; a random suffix is added (default host and process id)")
+	f.DurationVar(&cfg.LeaderTTL, "leader-ttl", leader.DefaultTTL, "how long a crashed leader is waited for, whole seconds from 2s")
+	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", cronrunner.DefaultDrainTimeout, "how long running jobs may go on when told to stop")
+	f.IntVar(&cfg.MaxConcurrent, "max-concurrent", cronrunner.DefaultMaxConcurrent, "how many jobs run at once here; the others wait")
+	for _, name := range []string{
+		"config", "data-dir", "etcd-listen", "listen", "insecure", "instance-id", "leader-ttl", "drain-timeout", "max-concurrent",
+	} {
+		bindEnvironment(f, name, "ETCDCRON_")
+	}
+	return cmd
+}

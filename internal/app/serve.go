@@ -1,0 +1,271 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/etcdcron/etcdcron/cronrunner"
+	"github.com/etcdcron/etcdcron/internal/executor"
+	"github.com/etcdcron/etcdcron/internal/httpapi"
+	"github.com/etcdcron/etcdcron/internal/metrics"
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// Defaults of a ServeConfig.
+const (
+	DefaultDataDir    = memberName + ".etcd" // as etcd itself would name it
+	DefaultEtcdListen = "127.0.0.1:2379"
+	DefaultListen     = "127.0.0.1:2390"
+)
+
+// httpCloseLimit is how long a stopping instance waits for HTTP answers on their way.
+const httpCloseLimit = 2 * time.Second
+
+// ServeConfig configures Serve.
+type ServeConfig struct {
+	// Embed starts an etcd of our own; Client.Endpoints is not used then.
+	Embed bool
+	// Client is how to reach etcd.
+	Client ClientConfig
+	// DataDir is where the embedded etcd keeps its data. Default etcdcron.etcd in the working directory.
+	DataDir string
+	// EtcdListen is where the embedded etcd listens for clients, IP:port. Default 127.0.0.1:2379.
+	EtcdListen string
+	// Listen is where HTTP listens, IP:port. Default 127.0.0.1:2390.
+	Listen string
+	// Insecure allows EtcdListen and Listen to be open to other machines, though neither asks who calls.
+	Insecure bool
+	// ConfigFile is the jobs file. Required.
+	ConfigFile string
+	// Prefix and Namespace are where everything is kept. Default /etcdcron and default.
+	Prefix, Namespace string
+	// InstanceID, LeaderTTL, DrainTimeout, MaxConcurrent and Version are those of [cronrunner.Config].
+	InstanceID    string
+	LeaderTTL     time.Duration
+	DrainTimeout  time.Duration
+	MaxConcurrent int
+	Version       string
+	// Logger. Default none.
+	Logger *zap.Logger
+}
+
+// Serve runs an instance until ctx ends and what runs has been drained; then it returns nil. It waits for
+// an etcd that is not there, and returns at once, with ErrBadInput, for what waiting would not mend. An
+// error otherwise is that of a part without which it cannot go on.
+func Serve(ctx context.Context, cfg ServeConfig) error {
+	return newServer(cfg).serve(ctx)
+}
+
+func (s *server) serve(ctx context.Context) error {
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.listen(ctx); err != nil {
+		return err
+	}
+	if err := s.reach(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop while it started, and did
+		}
+		return err
+	}
+	return s.run(ctx)
+}
+
+func (cfg *ServeConfig) defaults() {
+	if cfg.DataDir == "" {
+		cfg.DataDir = DefaultDataDir
+	}
+	if cfg.EtcdListen == "" {
+		cfg.EtcdListen = DefaultEtcdListen
+	}
+	if cfg.Listen == "" {
+		cfg.Listen = DefaultListen
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = zap.NewNop()
+	}
+	cfg.Client.Logger = cfg.Logger
+}
+
+// server is what Serve puts together. What is nil was not reached, and needs no closing.
+type server struct {
+	cfg      ServeConfig
+	log      *zap.Logger
+	jobs     []cronrunner.Job
+	registry *prometheus.Registry
+	metrics  *metrics.Metrics
+	health   *health
+	failed   chan error // HTTP stopped by itself
+
+	listener net.Listener
+	http     *http.Server
+	serving  sync.WaitGroup
+	etcd     *embedded
+	conn     *connection
+}
+
+func newServer(cfg ServeConfig) *server {
+	cfg.defaults()
+	return &server{cfg: cfg, log: cfg.Logger, registry: prometheus.NewRegistry(), health: &health{}, failed: make(chan error, 1)}
+}
+
+// check finds every fault that can be found without etcd.
+func (s *server) check(ctx context.Context) (err error) {
+	cfg := &s.cfg
+	if err := checkListen("--listen", cfg.Listen, DefaultListen, cfg.Insecure); err != nil {
+		return err
+	}
+	if cfg.Embed {
+		if err := checkListen("--etcd-listen", cfg.EtcdListen, DefaultEtcdListen, cfg.Insecure); err != nil {
+			return err
+		}
+		if cfg.Client.CACert != "" || cfg.Client.Cert != "" || cfg.Client.Key != "" {
+			return badInput("--cacert, --cert and --key need --endpoints: the embedded etcd does not use TLS")
+		}
+	}
+	if s.jobs, err = loadJobs(cfg.ConfigFile, s.log); err != nil {
+		return err
+	}
+	if s.metrics, err = metrics.New(s.registry, cfg.Version); err != nil {
+		return err
+	}
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	// The scheduler checks the rest, so one is made for that, on a client that is connected to nothing.
+	_, err = s.scheduler(clientv3.NewCtxClient(ctx), "")
+	return err
+}
+
+func (s *server) scheduler(client *clientv3.Client, address string) (*cronrunner.Scheduler, error) {
+	scheduler, err := cronrunner.New(client, cronrunner.Config{
+		Prefix: s.cfg.Prefix, Namespace: s.cfg.Namespace,
+		InstanceID: s.cfg.InstanceID, Version: s.cfg.Version, Address: address, Source: s.cfg.ConfigFile,
+		LeaderTTL: s.cfg.LeaderTTL, DrainTimeout: s.cfg.DrainTimeout, MaxConcurrent: s.cfg.MaxConcurrent,
+		Logger: s.log, Observer: s.metrics, CommitHook: s.committed,
+	})
+	if err != nil {
+		return nil, badInput("%w", err)
+	}
+	for _, j := range s.jobs {
+		if err := scheduler.Register(j); err != nil {
+			return nil, badInput("%s: %w", s.cfg.ConfigFile, err)
+		}
+	}
+	return scheduler, nil
+}
+
+func (s *server) committed(took time.Duration, mutations int, err error) {
+	s.metrics.Committed(took, mutations, err)
+	s.health.committed(err)
+}
+
+// listen has HTTP answer from now on.
+func (s *server) listen(ctx context.Context) (err error) {
+	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen); err != nil {
+		return listenError("HTTP", "--listen", s.cfg.Listen, err)
+	}
+	s.http = httpapi.NewServer(httpapi.Config{Health: s.health, Metrics: s.registry, Logger: s.log.Named("http")})
+	s.serving.Go(func() {
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("HTTP on %s stopped: %w", s.listener.Addr(), err)
+		}
+	})
+	return nil
+}
+
+// address is where people find HTTP.
+func (s *server) address() string {
+	u := advertised(s.listener.Addr().String())
+	return u.String()
+}
+
+// run runs the scheduler until ctx ends, or a part stops by itself.
+func (s *server) run(ctx context.Context) error {
+	scheduler, err := s.scheduler(s.conn.client, s.address())
+	if err != nil {
+		return err
+	}
+	keys := scheduler.Store().Keys()
+	s.metrics.WatchElection(func() bool { return scheduler.Elector().Blocked() != "" })
+	s.health.run(scheduler, s.conn, keys)
+
+	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx)) // during the drain too
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	defer cancel(nil)
+	defer stopReaping()
+	watchers.Go(func() { executor.Reap(reaping) })
+	watchers.Go(func() { s.watch(ctx, cancel) })
+
+	s.sayUp(scheduler, keys)
+	if err := scheduler.Run(ctx); err != nil {
+		return err
+	}
+	if failure := (*partFailedError)(nil); errors.As(context.Cause(ctx), &failure) {
+		return failure.err
+	}
+	s.log.Info("stopped")
+	return nil
+}
+
+// partFailedError is why the scheduler was told to stop, when it was not the caller's will.
+type partFailedError struct{ err error }
+
+func (e *partFailedError) Error() string { return e.err.Error() }
+func (e *partFailedError) Unwrap() error { return e.err }
+
+// watch stops the scheduler when a part without which it cannot go on has stopped.
+func (s *server) watch(ctx context.Context, stop context.CancelCauseFunc) {
+	var err error
+	select {
+	case <-ctx.Done():
+		s.log.Info("stopping: no new runs, running ones may finish")
+		s.health.draining.Store(true)
+		return
+	case err = <-s.etcdFailed():
+	case err = <-s.failed:
+	}
+	s.log.Error("stopping: a part of this instance has failed", zap.Error(err))
+	s.health.draining.Store(true)
+	stop(&partFailedError{err})
+}
+
+func (s *server) sayUp(scheduler *cronrunner.Scheduler, keys state.Keys) {
+	s.log.Info("etcdcron is up",
+		zap.String("instance", scheduler.ID()),
+		zap.String("http", s.address()),
+		zap.Strings("etcd", s.cfg.Client.Endpoints),
+		zap.String("root", keys.Root()),
+		zap.String("file", s.cfg.ConfigFile),
+		zap.Int("jobs", len(s.jobs)))
+}
+
+// close ends what was started, in the order in which one needs the other.
+func (s *server) close() {
+	if s.http != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), httpCloseLimit)
+		defer cancel()
+		if s.http.Shutdown(ctx) != nil {
+			_ = s.http.Close() // an error is of a connection that is gone anyway
+		}
+		s.serving.Wait()
+	}
+	if s.conn != nil {
+		s.conn.close()
+	}
+	if s.etcd != nil {
+		s.etcd.stop()
+	}
+}

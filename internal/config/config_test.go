@@ -1,0 +1,330 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdcron/etcdcron/cronrunner"
+	"github.com/etcdcron/etcdcron/internal/config"
+	"github.com/etcdcron/etcdcron/internal/executor"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	file, err := config.Parse("jobs.yaml", []byte(`
+defaults:
+  time_zone: Asia/Shanghai
+  timeout: 10m
+  catch_up: {policy: none, window: 6h}
+jobs:
+  daily_billing:
+    schedule: "0 9 * * *"
+    description: charges every account
+    command: ["/opt/billing/run", "--all", "two words", 0900]
+    dir: /opt/billing
+    environment: {LEVEL: 0900, DEBUG: true, EMPTY: ""}
+    timeout: 25m
+    lock_ttl: 30s
+    grace: 5s
+    overlap: {policy: skip}
+    catch_up: latest
+    recovery: resume
+    max_recoveries: 2
+    labels: {team: billing}
+  tick:
+    schedule: 0 * * * *
+    time_zone: UTC
+    shell: |
+      echo "$HOME"
+`))
+	require.NoError(t, err)
+	require.Equal(t, &config.File{Name: "jobs.yaml", Jobs: []config.JobSpec{
+		{
+			Line: 7,
+			Job: cronrunner.Job{
+				Name: "daily_billing", Schedule: "0 9 * * *", TimeZone: "Asia/Shanghai", Description: "charges every account",
+				Target:  "/opt/billing/run --all 'two words' 0900",
+				Overlap: cronrunner.Skip, CatchUp: cronrunner.CatchUp{Policy: cronrunner.Latest, Window: 6 * time.Hour},
+				Recovery: cronrunner.Recovery{Policy: cronrunner.Resume, Max: 2},
+				Timeout:  25 * time.Minute, LockTTL: 30 * time.Second, Grace: 5 * time.Second,
+				Labels: map[string]string{"team": "billing"},
+			},
+			Command: executor.Command{
+				Argv: []string{"/opt/billing/run", "--all", "two words", "0900"},
+				Dir:  "/opt/billing",
+				Env:  map[string]string{"LEVEL": "0900", "DEBUG": "true", "EMPTY": ""},
+			},
+		},
+		{
+			Line: 21,
+			Job: cronrunner.Job{
+				Name: "tick", Schedule: "0 * * * *", TimeZone: "UTC", Timeout: 10 * time.Minute,
+				Target:  `echo "$HOME"`,
+				CatchUp: cronrunner.CatchUp{Policy: cronrunner.None, Window: 6 * time.Hour},
+			},
+			Command: executor.Command{Shell: "echo \"$HOME\"\n"},
+		},
+	}}, file)
+}
+
+// job wraps the fields of one job, of which the first is on line 3.
+func job(fields ...string) string {
+	return "jobs:\n  a:\n    " + strings.Join(fields, "\n    ") + "\n"
+}
+
+const (
+	daily = `schedule: "@daily"`
+	hello = `command: [echo, hello]`
+)
+
+func TestParse_Faults(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		yaml string
+		want []string
+	}{
+		"empty":           {"", []string{`f: has no jobs; it begins with "jobs:"`}},
+		"only a comment":  {"# nothing\n", []string{`f: has no jobs; it begins with "jobs:"`}},
+		"no jobs":         {"defaults: {timeout: 5m}\n", []string{`f:1: jobs: is missing: it maps the name of each job to its schedule and command`}},
+		"no job":          {"jobs: {}\n", []string{`f:1: jobs: has no jobs`}},
+		"jobs of nothing": {"jobs:\n", []string{`f:1: jobs: must be a mapping, not nothing`}},
+		"a list at top":   {"- a\n", []string{`f:1: must be a mapping, not a list`}},
+		"a text at top":   {"hello\n", []string{`f:1: must be a mapping, not text`}},
+		"jobs as a list": {"jobs:\n  - name: a\n", []string{
+			`f:2: jobs: must be a mapping, not a list; each job begins with its name: "daily_billing:"`,
+		}},
+		"two documents": {job(daily, hello) + "---\njobs: {}\n", []string{
+			`f:5: a second YAML document begins here; a jobs file is one: remove the line ---`,
+		}},
+		"unknown at top": {"job:\n  a: {}\n", []string{
+			`f:1: job: unknown field; did you mean jobs?`,
+			`f:1: jobs: is missing: it maps the name of each job to its schedule and command`,
+		}},
+
+		"unknown field":         {job(daily, hello, "timeot: 5m"), []string{`f:5: a.timeot: unknown field; did you mean timeout?`}},
+		"another's field":       {job(`cron: "@daily"`, hello), []string{`f:2: a.schedule: is missing`, `f:3: a.cron: unknown field; did you mean schedule?`}},
+		"another way to write":  {job(daily, hello, "lockTTL: 30s"), []string{`f:5: a.lockTTL: unknown field; did you mean lock_ttl?`}},
+		"a field like no other": {job(daily, hello, `"\e[31m": 1`), []string{`f:5: a."\x1b[31m": unknown field; known are catch_up, command, description, dir, environment, grace, labels, lock_ttl, max_recoveries, overlap, recovery, schedule, shell, time_zone, timeout`}},
+		"not yet":               {job(daily, "webhook: {url: x}", hello, "retry: {max_attempts: 3}"), []string{`f:4: a.webhook: is not supported yet`, `f:6: a.retry: is not supported yet`}},
+		"field twice":           {job(daily, hello, daily), []string{`f:5: a.schedule: is here a second time; the first is on line 3`}},
+		"job twice":             {job(daily, hello) + "  a:\n    " + daily, []string{`f:5: jobs.a: is here a second time; the first is on line 2`}},
+		"merge key":             {"jobs:\n  a: &a {schedule: '@daily', shell: x}\n  b: {<<: *a}\n", []string{`f:3: b: merge keys (<<) are not supported; put what jobs have in common under defaults`}},
+		"a key of a list":       {"jobs:\n  [a]: {}\n", []string{`f:2: jobs: a key must be text, not a list`}},
+		"a job of text":         {"jobs:\n  a: x\n", []string{`f:2: a: must be a mapping, not text`}},
+		"slash in the name": {"jobs:\n  a/b: {schedule: '@daily', shell: x}\n", []string{
+			`f:2: "a/b": bad job name: "a/b" may have only letters, digits, '.', '_' and '-', and begin with a letter or digit; try "a_b"`,
+		}},
+		"empty name": {"jobs:\n  '': {schedule: '@daily', shell: x}\n", []string{`f:2: "": bad job name: the name is empty`}},
+
+		"schedule is a number": {job("schedule: 0900", hello), []string{`f:3: a.schedule: 0900 is not a schedule; write a cron expression in quotes, such as "0 9 * * *"`}},
+		"schedule is a date":   {job("schedule: 2026-12-01", hello), []string{`f:3: a.schedule: 2026-12-01 is not a schedule; write a cron expression in quotes, such as "0 9 * * *"`}},
+		"schedule is a list":   {job("schedule: [1, 2]", hello), []string{`f:3: a.schedule: must be text, not a list`}},
+		"schedule of nothing":  {job("schedule:", hello), []string{`f:3: a.schedule: has no value; write "" for an empty text`}},
+		"schedule is empty":    {job(`schedule: " "`, hello), []string{`f:3: a.schedule: is empty`}},
+		"schedule not quoted":  {job("schedule: */5 * * * *  # often", hello), []string{`f:3: schedule: put it in quotes, since YAML reads * in another way: schedule: "*/5 * * * *"`}},
+		"one star":             {job(daily, hello) + "  b:\n    schedule: *\n    shell: x\n", []string{`f:6: schedule: put it in quotes, since YAML reads * in another way: schedule: "*"`}},
+		"descriptor":           {job("schedule: @hourly", hello), []string{`f:3: schedule: put it in quotes, since YAML reads @ in another way: schedule: "@hourly"`}},
+
+		"no anchor":       {job(daily, "command: *base"), []string{`f:4: there is no anchor &base before the alias *base`}},
+		"tab":             {"jobs:\n  a:\n\tschedule: x\n", []string{`f:3: is indented with a tab; YAML wants spaces`}},
+		"open bracket":    {job(daily, "command: [echo"), []string{`f:4: is not valid YAML: did not find expected ',' or ']'`}},
+		"indentation":     {job(daily, hello) + "   dir: /\n" + strings.Repeat("\n", 30), []string{`f:5: is not valid YAML: did not find expected key`}},
+		"quote":           {job(daily, `dir: "x`, hello), []string{`f:4: is not valid YAML: found unexpected end of stream`}},
+		"CRLF":            {strings.ReplaceAll(job(daily, "schedule: @x"), "\n", "\r\n"), []string{`f:4: schedule: put it in quotes, since YAML reads @ in another way: schedule: "@x"`}},
+		"not UTF-8":       {"jobs:\n  a: \xff\n", []string{`f:2: is not UTF-8 text; save the file as UTF-8`}},
+		"UTF-16":          {"\xff\xfej\x00", []string{`f:1: is not UTF-8 text; save the file as UTF-8`}},
+		"escape sequence": {"jobs:\n  a: \x1b[31m\n", []string{`f:2: has a control character (U+001B); remove it, or write it as an escape in double quotes`}},
+		"strange tag":     {job(daily, "shell: !!binary aGVsbG8="), []string{`f:4: a.shell: the YAML tag "!!binary" is not supported`}},
+
+		"no command":          {job(daily), []string{`f:2: a.command: is missing; use command (a program and its arguments) or shell (a line for /bin/sh)`}},
+		"command and shell":   {job(daily, hello, "shell: echo"), []string{`f:4: a.command: both command and shell are set; use one of them`}},
+		"command is text":     {job(daily, "command: echo hello"), []string{`f:4: a.command: must be a list, not text; write ["program", "argument"], or use shell for a line of shell`}},
+		"command is empty":    {job(daily, "command: []"), []string{`f:4: a.command: is empty`}},
+		"program is empty":    {job(daily, "command: ['', x]"), []string{`f:4: a.command: its first item, the program, is empty`}},
+		"argument is nothing": {job(daily, "command: [echo, ]", "dir: ~"), []string{`f:5: a.dir: has no value; write "" for an empty text`}},
+		"argument is a list":  {job(daily, "command: [echo, [x]]"), []string{`f:4: a.command: must be text, not a list`}},
+		"NUL":                 {job(daily, `command: [echo, "\0"]`), []string{`f:4: a.command: "\x00" has a NUL byte, which no argument can have`}},
+		"dir":                 {job(daily, hello, "dir: x", "environment: {A: \"\\0\"}"), []string{`f:5: a.dir: "x" is relative; use an absolute path`, `f:6: a.environment.A: "A" has a NUL byte, which no variable can have`}},
+		"shell is empty":      {job(daily, "shell: ' '"), []string{`f:4: a.shell: is empty`}},
+		"shell is a list":     {job(daily, "shell: [echo, x]"), []string{`f:4: a.shell: must be text, not a list; use command for a list`}},
+		"environment is a list": {job(daily, hello, "environment: [A=b]"), []string{
+			`f:5: a.environment: must be a mapping, not a list; write NAME: "value"`,
+		}},
+		"variables": {job(daily, hello, "environment:", "  A=B: x", "  ETCDCRON_JOB: x", "  C:", "  D: {}"), []string{
+			`f:6: a.environment."A=B": "A=B" is not a variable's name`,
+			`f:7: a.environment.ETCDCRON_JOB: "ETCDCRON_JOB": names that begin with ETCDCRON_ are reserved`,
+			`f:8: a.environment.C: has no value; write "" for an empty text`,
+			`f:9: a.environment.D: must be text, not a mapping`,
+		}},
+
+		"timeout without unit": {job(daily, hello, "timeout: 30"), []string{`f:5: a.timeout: 30 has no unit; write 30s, 30m or 30h`}},
+		"timeout of days":      {job(daily, hello, "timeout: 1d"), []string{`f:5: a.timeout: 1d is not a duration; write one such as 90s, 25m or 1h30m`}},
+		"timeout of nothing":   {job(daily, hello, "timeout: 0s"), []string{`f:5: a.timeout: 0s is not positive; leave the field out for its default`}},
+		"negative timeout":     {job(daily, hello, "timeout: -5m"), []string{`f:5: a.timeout: -5m is not positive; leave the field out for its default`}},
+		"no recovery":          {job(daily, hello, "max_recoveries: 0"), []string{`f:5: a.max_recoveries: must be at least 1; for none, write recovery: fail`}},
+		"recoveries":           {job(daily, hello, "max_recoveries: 1.5"), []string{`f:5: a.max_recoveries: 1.5 is not a whole number`}},
+		"overlap":              {job(daily, hello, "overlap: queue"), []string{`f:5: a.overlap: "queue" is not an overlap policy; use "skip"`}},
+		"overlap with a limit": {job(daily, hello, "overlap: {policy: skip, limit: 3, x: 1}"), []string{`f:5: a.overlap.limit: is not supported yet`, `f:5: a.overlap.x: unknown field; known are policy`}},
+		"catch-up":             {job(daily, hello, "catch_up:", "  policy: al", "  window: 1ms"), []string{`f:5: a.catch_up: "al" is not a catch-up policy; use "latest" or "none"`, `f:7: a.catch_up.window: 1ms is too short; use at least 1s, and more than a failover takes`}},
+		"recovery":             {job(daily, hello, "recovery: [resume]"), []string{`f:5: a.recovery: must be text, not a list`}},
+		"lock":                 {job(daily, hello, "lock_ttl: 1500ms"), []string{`f:5: a.lock_ttl: 1.5s is too short; use at least 3s`}},
+		"grace for the lock": {job(daily, hello, "grace: 10s"), []string{
+			`f:2: a.lock_ttl: 15s is too short for a grace of 10s: a job that loses its lock must have stopped before another instance can get it; use a lock_ttl of at least 31s, or a grace of at most 4.75s`,
+		}},
+
+		"defaults, told once": {
+			"defaults:\n  lock_ttl: 1s\n  timeout: x\n  time_zone: Asia\n  schedule: x\njobs:\n  a: {schedule: '@daily', shell: x}\n  b: {schedule: '@daily', shell: x}\n",
+			[]string{
+				`f:2: defaults.lock_ttl: 1s is too short; use at least 3s`,
+				`f:3: defaults.timeout: x is not a duration; write one such as 90s, 25m or 1h30m`,
+				`f:4: defaults.time_zone: ` + zoneFault(t, "Asia"),
+				`f:5: defaults.schedule: stands with each job, not in the defaults`,
+			},
+		},
+		"zone": {job(daily, hello, "time_zone: Mars/Olympus"), []string{`f:5: a.time_zone: ` + zoneFault(t, "Mars/Olympus")}},
+		"all at once, by line": {
+			"jobs:\n  a:\n    timeout: 30\n  b:\n    schedule: '@daily'\n    shel: x\n",
+			[]string{
+				`f:2: a.schedule: is missing`,
+				`f:2: a.command: is missing; use command (a program and its arguments) or shell (a line for /bin/sh)`,
+				`f:3: a.timeout: 30 has no unit; write 30s, 30m or 30h`,
+				`f:4: b.command: is missing; use command (a program and its arguments) or shell (a line for /bin/sh)`,
+				`f:6: b.shel: unknown field; did you mean shell?`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Parse("f", []byte(tc.yaml))
+			var faults config.FaultErrors
+			require.ErrorAs(t, err, &faults)
+			require.Equal(t, strings.Join(tc.want, "\n"), err.Error())
+		})
+	}
+}
+
+// zoneFault is what the scheduler says of a zone.
+func zoneFault(t *testing.T, zone string) string {
+	t.Helper()
+	_, err := cronrunner.ParseSchedule("@daily", zone)
+	require.Error(t, err)
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner.Error()
+	}
+	return err.Error()
+}
+
+func TestParse_SameTextByAliases(t *testing.T) {
+	t.Parallel()
+	file, err := config.Parse("f", []byte("jobs:\n"+
+		"  a: {schedule: '@daily', command: &c [echo, hello], environment: &e {A: b}}\n"+
+		"  b: {schedule: '@hourly', command: *c, environment: *e}\n"))
+	require.NoError(t, err)
+	require.Equal(t, file.Jobs[0].Command, file.Jobs[1].Command)
+}
+
+func TestParse_ZoneOfTheScheduleBeforeTheDefault(t *testing.T) {
+	t.Parallel()
+	file, err := config.Parse("f", []byte("defaults: {time_zone: Asia/Shanghai}\n"+job(`schedule: "TZ=Asia/Tokyo 0 9 * * *"`, hello)))
+	require.NoError(t, err)
+	schedule, err := cronrunner.ParseSchedule(file.Jobs[0].Job.Schedule, file.Jobs[0].Job.TimeZone)
+	require.NoError(t, err)
+	require.Equal(t, "Asia/Tokyo", schedule.Zone())
+}
+
+func TestParse_CommentedOut(t *testing.T) {
+	t.Parallel()
+	file, err := config.Parse("f", []byte("defaults:\n  # timeout: 5m\n"+job(daily, hello, "labels:", "environment:")))
+	require.NoError(t, err)
+	require.Empty(t, file.Jobs[0].Command.Env)
+}
+
+// A file that grows by its aliases is refused soon.
+func TestParse_Bombs(t *testing.T) {
+	t.Parallel()
+	labels := make([]string, 10000)
+	for i := range labels {
+		labels[i] = fmt.Sprintf("k%d: v", i)
+	}
+	var wide strings.Builder
+	fmt.Fprintf(&wide, "jobs:\n  j: {schedule: '@daily', shell: x, labels: &l {%s}}\n", strings.Join(labels, ", "))
+	for i := range 10000 {
+		fmt.Fprintf(&wide, "  j%d: {schedule: '@daily', shell: x, labels: *l}\n", i)
+	}
+	var deep strings.Builder
+	deep.WriteString("jobs:\n  a: &x0 [lol]\n")
+	for i := range 50 {
+		fmt.Fprintf(&deep, "  a%d: &x%d [%s]\n", i, i+1, strings.Repeat(fmt.Sprintf("*x%d, ", i), 10))
+	}
+	for name, tc := range map[string]struct{ yaml, want string }{
+		"wide": {wide.String(), "labels: the file has more than 1048576 entries, with those that aliases repeat"},
+		"deep": {deep.String(), "must be a mapping, not a list"},
+		"self": {"jobs: &a {a: *a, labels: *a, environment: *a}\n", "must be text, not a mapping"},
+		"nest": {"jobs: " + strings.Repeat("[", 1<<20), "exceeded max depth"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Parse("f", []byte(tc.yaml))
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+func TestParse_ManyFaults(t *testing.T) {
+	t.Parallel()
+	_, err := config.Parse("f", []byte("jobs:\n"+strings.Repeat("  a: {}\n", 5000)))
+	var faults config.FaultErrors
+	require.ErrorAs(t, err, &faults)
+	require.Len(t, faults, 1001)
+	require.ErrorContains(t, err, "there are more faults; mend these first")
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	big := filepath.Join(dir, "big.yaml")
+	require.NoError(t, os.WriteFile(big, make([]byte, config.MaxSize+1), 0o600))
+	for path, want := range map[string]string{
+		dir:                          ": cannot be read: it is a directory",
+		filepath.Join(dir, "absent"): ": cannot be read: no such file or directory",
+		big:                          ": is larger than 4 MiB",
+	} {
+		_, err := config.Load(path)
+		require.EqualError(t, err, path+want)
+	}
+	good := filepath.Join(dir, "jobs.yaml")
+	require.NoError(t, os.WriteFile(good, []byte(job(daily, hello)), 0o600))
+	file, err := config.Load(good)
+	require.NoError(t, err)
+	require.Len(t, file.Jobs, 1)
+}
+
+// The example that the README begins with.
+func TestLoad_Quickstart(t *testing.T) {
+	t.Parallel()
+	file, err := config.Load("../../examples/quickstart/jobs.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, file.Jobs)
+}
+
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		`command: [a, "", "it's", $x]`:                `a '' 'it'\''s' '$x'`,
+		`shell: " a | b "`:                            `a | b`,
+		"shell: " + strings.Repeat("héllo ", 100):     strings.Repeat("héllo ", 27) + "héll [cut]",
+		"command: [" + strings.Repeat("x", 500) + "]": strings.Repeat("x", 194) + " [cut]",
+	} {
+		file, err := config.Parse("f", []byte(job(daily, command, "environment: {SECRET: s}")))
+		require.NoError(t, err)
+		require.Equal(t, want, file.Jobs[0].Job.Target)
+		require.LessOrEqual(t, len(file.Jobs[0].Job.Target), 200)
+	}
+}

@@ -1,0 +1,100 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+const namespace = "etcdcron"
+
+var (
+	// A run may be a moment's work or half a day's.
+	durationBuckets = []float64{.01, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400}
+	// The goal is 10 ms for a thousand jobs of one second; a minute late is caught up, not late.
+	delayBuckets  = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 60}
+	commitBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5}
+	batchBuckets  = []float64{1, 2, 5, 10, 20, 40, 80, 120}
+)
+
+// define makes every metric there is. The names are a contract: docs and alerts are written on them.
+func (m *Metrics) define(version string) {
+	m.leader = gauge("leader", "1 while this instance leads, else 0.")
+	m.transitions = counter("leader_transitions_total", "Times this instance began to lead.")
+	m.blocked = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "election_blocked",
+		Help: "1 while an election key without a lease keeps every instance from leading; somebody must delete it.",
+	}, m.isBlocked)
+
+	m.runs = counterVec("job_runs_total", "Runs that have ended, by how: succeeded, failed or canceled.", "job", "status")
+	m.duration = histogramVec("job_run_duration_seconds", "How long the last attempts of runs took.", durationBuckets)
+	m.startDelay = histogramVec("job_start_delay_seconds",
+		"How long after its scheduled time a run began. Runs that were caught up or recovered do not count.", delayBuckets)
+	m.running = gaugeVec("job_running", "Runs that this instance is executing.")
+	m.skipped = counterVec("job_skipped_total", "Scheduled times that were skipped, by reason.", "job", "reason")
+	m.missed = counterVec("job_missed_total", "Scheduled times that were not run and will not be.", "job")
+	m.failures = gaugeVec("job_consecutive_failures", "Failed runs since the last success. Told by the leader.")
+	m.lastSuccess = gaugeVec("job_last_success_timestamp_seconds", "When a run last succeeded; the greatest of all instances counts.")
+	m.nextRun = gaugeVec("job_next_run_timestamp_seconds", "When the job is due next. Told by the leader.")
+
+	m.lockLost = counter("lock_lost_total", "Attempts that were told to stop since their lock was not surely held any more.")
+	m.recoveries = counter("recoveries_total", "Runs of lost instances that this one went on with.")
+
+	m.commitDuration = histogram("etcd_commit_duration_seconds", "How long etcd transactions took, failed ones too.", commitBuckets)
+	m.commitBatch = histogram("etcd_commit_batch_size", "How many changes an etcd transaction carried.", batchBuckets)
+
+	m.build = prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "build_info", Help: "Always 1; the labels say what runs.", ConstLabels: buildLabels(version),
+	})
+	m.build.Set(1)
+}
+
+func (m *Metrics) isBlocked() float64 {
+	if blocked := m.electionBlocked.Load(); blocked != nil && (*blocked)() {
+		return 1
+	}
+	return 0
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{
+		m.leader, m.transitions, m.blocked,
+		m.runs, m.duration, m.startDelay, m.running, m.skipped, m.missed, m.failures, m.lastSuccess, m.nextRun,
+		m.lockLost, m.recoveries, m.commitDuration, m.commitBatch, m.build,
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(ch)
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(ch)
+	}
+}
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func gaugeVec(name, help string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, []string{"job"})
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets})
+}
+
+func histogramVec(name, help string, buckets []float64) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(
+		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, []string{"job"})
+}

@@ -1,0 +1,17 @@
+// Package metrics tells Prometheus what a scheduler does.
+//
+// [Metrics] is the scheduler's observer and commit hook. It registers with the registry it is given and
+// nothing else, so several schedulers may live in one process.
+//
+// Series depend on the number of jobs and on small enumerations only: no run id, command or error is
+// ever a label.
+//
+// # Who shows what
+//
+// Counters and histograms, etcdcron_job_running too, tell what this instance did: sum them over the
+// instances. What a job's status says is told by those who know it: consecutive failures and the next
+// scheduled time by the leader alone, whose series go when it stops leading; the time of the last success by
+// every instance that has seen one, so take the greatest:
+//
+//	time() - max by (job) (etcdcron_job_last_success_timestamp_seconds) > 90000
+package metrics

@@ -1,0 +1,251 @@
+package metrics_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdcron/etcdcron/cronrunner"
+	"github.com/etcdcron/etcdcron/internal/metrics"
+	"github.com/etcdcron/etcdcron/state"
+)
+
+var nine = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+
+func newMetrics(t *testing.T) (*metrics.Metrics, *prometheus.Registry) {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	m, err := metrics.New(reg, "v1.2.3")
+	require.NoError(t, err)
+	return m, reg
+}
+
+func ran(job, id string, status state.RunStatus) state.Run {
+	return state.Run{
+		Job: job, ID: id, Trigger: state.BySchedule, ScheduledAt: nine, Status: status,
+		Attempt: 1, DurationMS: 1500, Error: "e-" + id,
+	}
+}
+
+func start(m *metrics.Metrics, run state.Run, delay time.Duration) {
+	run.Status = state.Running
+	m.Observe(cronrunner.Started{Run: run, Delay: delay})
+}
+
+func requireSeries(t *testing.T, reg prometheus.Gatherer, name, expected string) {
+	t.Helper()
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.TrimSpace(expected), "\n") {
+		b.WriteString(strings.TrimSpace(line) + "\n")
+	}
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(b.String()), name))
+}
+
+func TestRunIsCounted(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	m.Observe(cronrunner.Elected{Term: 1})
+	m.Observe(cronrunner.Planned{Job: "billing", Status: state.JobStatus{NextRunAt: nine}})
+	run := ran("billing", "r1", state.Succeeded)
+	start(m, run, 4*time.Millisecond)
+	requireSeries(t, reg, "etcdcron_job_running", `
+		# HELP etcdcron_job_running Runs that this instance is executing.
+		# TYPE etcdcron_job_running gauge
+		etcdcron_job_running{job="billing"} 1`)
+
+	m.Observe(cronrunner.Recorded{Run: run, Status: state.JobStatus{LastSuccessAt: nine.Add(1500 * time.Millisecond)}})
+	requireSeries(t, reg, "etcdcron_job_running", `
+		# HELP etcdcron_job_running Runs that this instance is executing.
+		# TYPE etcdcron_job_running gauge
+		etcdcron_job_running{job="billing"} 0`)
+	requireSeries(t, reg, "etcdcron_job_runs_total", `
+		# HELP etcdcron_job_runs_total Runs that have ended, by how: succeeded, failed or canceled.
+		# TYPE etcdcron_job_runs_total counter
+		etcdcron_job_runs_total{job="billing",status="failed"} 0
+		etcdcron_job_runs_total{job="billing",status="succeeded"} 1`)
+	requireSeries(t, reg, "etcdcron_job_last_success_timestamp_seconds", fmt.Sprintf(`
+		# HELP etcdcron_job_last_success_timestamp_seconds When a run last succeeded; the greatest of all instances counts.
+		# TYPE etcdcron_job_last_success_timestamp_seconds gauge
+		etcdcron_job_last_success_timestamp_seconds{job="billing"} %g`, float64(nine.UnixMilli())/1000+1.5))
+	requireSeries(t, reg, "etcdcron_job_next_run_timestamp_seconds", fmt.Sprintf(`
+		# HELP etcdcron_job_next_run_timestamp_seconds When the job is due next. Told by the leader.
+		# TYPE etcdcron_job_next_run_timestamp_seconds gauge
+		etcdcron_job_next_run_timestamp_seconds{job="billing"} %g`, float64(nine.Unix())))
+	require.Equal(t, 1, samples(t, reg, "etcdcron_job_run_duration_seconds"))
+	require.Equal(t, 1, samples(t, reg, "etcdcron_job_start_delay_seconds"))
+}
+
+func TestNotRunCountsEveryTimeItStandsFor(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	missed := ran("billing", "r1", state.Missed)
+	missed.Count, missed.Reason = 86400, state.ReasonSuperseded
+	m.Observe(cronrunner.Recorded{Run: missed})
+	skipped := ran("billing", "r2", state.Skipped)
+	skipped.Reason = state.ReasonOverlap
+	m.Observe(cronrunner.Recorded{Run: skipped})
+
+	requireSeries(t, reg, "etcdcron_job_missed_total", `
+		# HELP etcdcron_job_missed_total Scheduled times that were not run and will not be.
+		# TYPE etcdcron_job_missed_total counter
+		etcdcron_job_missed_total{job="billing"} 86400`)
+	requireSeries(t, reg, "etcdcron_job_skipped_total", `
+		# HELP etcdcron_job_skipped_total Scheduled times that were skipped, by reason.
+		# TYPE etcdcron_job_skipped_total counter
+		etcdcron_job_skipped_total{job="billing",reason="overlap"} 1`)
+	require.Zero(t, samples(t, reg, "etcdcron_job_run_duration_seconds"))
+}
+
+// A run that never began here must not take the gauge below zero, nor count as one of 0 s.
+func TestEndWithoutStart(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	m.Observe(cronrunner.Planned{Job: "billing"})
+	m.Observe(cronrunner.Recorded{Run: ran("billing", "r1", state.Canceled)})
+	m.Observe(cronrunner.Interrupted{Run: ran("billing", "r2", state.Running), Cause: cronrunner.ErrLockLost})
+	requireSeries(t, reg, "etcdcron_job_running", `
+		# HELP etcdcron_job_running Runs that this instance is executing.
+		# TYPE etcdcron_job_running gauge
+		etcdcron_job_running{job="billing"} 0`)
+	require.Zero(t, samples(t, reg, "etcdcron_job_run_duration_seconds"))
+}
+
+func TestInterruptedAndRecovered(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	run := ran("billing", "r1", state.Running)
+	start(m, run, 0)
+	m.Observe(cronrunner.Interrupted{Run: run, Cause: fmt.Errorf("told so: %w", cronrunner.ErrLockLost)})
+	m.Observe(cronrunner.Interrupted{Run: run, Cause: state.ErrNotOwner}) // taken over: no lock lost here
+	run.Attempt = 2
+	m.Observe(cronrunner.Recovered{Run: run})
+	start(m, run, time.Minute)
+
+	requireSeries(t, reg, "etcdcron_lock_lost_total", `
+		# HELP etcdcron_lock_lost_total Attempts that were told to stop since their lock was not surely held any more.
+		# TYPE etcdcron_lock_lost_total counter
+		etcdcron_lock_lost_total 1`)
+	requireSeries(t, reg, "etcdcron_recoveries_total", `
+		# HELP etcdcron_recoveries_total Runs of lost instances that this one went on with.
+		# TYPE etcdcron_recoveries_total counter
+		etcdcron_recoveries_total 1`)
+	requireSeries(t, reg, "etcdcron_job_running", `
+		# HELP etcdcron_job_running Runs that this instance is executing.
+		# TYPE etcdcron_job_running gauge
+		etcdcron_job_running{job="billing"} 1`)
+	require.Equal(t, 1, samples(t, reg, "etcdcron_job_start_delay_seconds"), "a recovered run is not late")
+}
+
+func TestFormerLeaderDoesNotGoOnTelling(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	m.Observe(cronrunner.Elected{Term: 1})
+	m.Observe(cronrunner.Planned{Job: "billing", Status: state.JobStatus{NextRunAt: nine}})
+	m.Observe(cronrunner.Recorded{Run: ran("billing", "r1", state.Failed), Status: state.JobStatus{ConsecutiveFailures: 1, LastSuccessAt: nine}})
+	require.Equal(t, 1, series(t, reg, "etcdcron_job_consecutive_failures"))
+
+	m.Observe(cronrunner.Deposed{Term: 1, Cause: errors.New("lost")})
+	m.Observe(cronrunner.Recorded{Run: ran("billing", "r2", state.Failed), Status: state.JobStatus{ConsecutiveFailures: 2, LastSuccessAt: nine}})
+	require.Zero(t, series(t, reg, "etcdcron_job_consecutive_failures"))
+	require.Zero(t, series(t, reg, "etcdcron_job_next_run_timestamp_seconds"))
+	require.Equal(t, 1, series(t, reg, "etcdcron_job_last_success_timestamp_seconds"))
+	requireSeries(t, reg, "etcdcron_leader", `
+		# HELP etcdcron_leader 1 while this instance leads, else 0.
+		# TYPE etcdcron_leader gauge
+		etcdcron_leader 0`)
+	requireSeries(t, reg, "etcdcron_leader_transitions_total", `
+		# HELP etcdcron_leader_transitions_total Times this instance began to lead.
+		# TYPE etcdcron_leader_transitions_total counter
+		etcdcron_leader_transitions_total 1`)
+}
+
+// Ten thousand runs with as many ids and errors add no series (case K10).
+func TestSeriesDependOnJobsAlone(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	m.Observe(cronrunner.Elected{Term: 1})
+	count := func(runs int) int {
+		for i := range runs {
+			run := ran(fmt.Sprintf("job%d", i%5), fmt.Sprintf("r%d", i), state.Failed)
+			m.Observe(cronrunner.Planned{Job: run.Job, Status: state.JobStatus{NextRunAt: nine}})
+			start(m, run, 0)
+			m.Observe(cronrunner.Recorded{Run: run, Status: state.JobStatus{ConsecutiveFailures: int64(i)}})
+		}
+		n, err := testutil.GatherAndCount(reg)
+		require.NoError(t, err)
+		return n
+	}
+	require.Equal(t, count(5), count(10_000))
+}
+
+func TestTwoInOneProcessAndAClash(t *testing.T) {
+	t.Parallel()
+	one, first := newMetrics(t)
+	_, second := newMetrics(t)
+	one.Observe(cronrunner.Elected{Term: 1})
+	leads := func(v int) string {
+		return fmt.Sprintf(`
+		# HELP etcdcron_leader 1 while this instance leads, else 0.
+		# TYPE etcdcron_leader gauge
+		etcdcron_leader %d`, v)
+	}
+	requireSeries(t, first, "etcdcron_leader", leads(1))
+	requireSeries(t, second, "etcdcron_leader", leads(0))
+
+	host := prometheus.NewRegistry()
+	theirs := prometheus.NewGauge(prometheus.GaugeOpts{Name: "etcdcron_leader", Help: "of the host's own"})
+	require.NoError(t, host.Register(theirs))
+	_, err := metrics.New(host, "")
+	require.Error(t, err)
+	n, err := testutil.GatherAndCount(host)
+	require.NoError(t, err)
+	require.Equal(t, 1, n, "a refused registration leaves nothing behind")
+}
+
+func TestElectionBlockedAndCommits(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	blocked := func(v int) string {
+		return fmt.Sprintf(`
+		# HELP etcdcron_election_blocked 1 while an election key without a lease keeps every instance from leading; somebody must delete it.
+		# TYPE etcdcron_election_blocked gauge
+		etcdcron_election_blocked %d`, v)
+	}
+	requireSeries(t, reg, "etcdcron_election_blocked", blocked(0))
+	m.WatchElection(func() bool { return true })
+	requireSeries(t, reg, "etcdcron_election_blocked", blocked(1))
+
+	m.Committed(3*time.Millisecond, 60, nil)
+	require.Equal(t, 1, samples(t, reg, "etcdcron_etcd_commit_duration_seconds"))
+	require.Equal(t, 1, samples(t, reg, "etcdcron_etcd_commit_batch_size"))
+	require.Equal(t, 1, series(t, reg, "etcdcron_build_info"))
+}
+
+// samples is how many observations all histograms of a name have.
+func samples(t *testing.T, reg prometheus.Gatherer, name string) int {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	n := 0
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, metric := range f.GetMetric() {
+				n += int(metric.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return n
+}
+
+func series(t *testing.T, reg prometheus.Gatherer, name string) int {
+	t.Helper()
+	n, err := testutil.GatherAndCount(reg, name)
+	require.NoError(t, err)
+	return n
+}
