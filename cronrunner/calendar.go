@@ -3,149 +3,226 @@ package cronrunner
 import (
 	"math/bits"
 	"time"
-
-	"github.com/robfig/cron/v3"
 )
 
-const (
-	daySeconds = 24 * 60 * 60
-	// horizon is how many years ahead a day is looked for: 29 February can be eight years away.
-	horizon = 9
-	// starBit is set by robfig/cron in a field that has a star.
-	starBit = 1 << 63
-)
-
-// calendar is the fields of a cron expression, as sets of bits. It knows readings (see stretch.go), not
-// instants, so its days all have 24 hours.
-type calendar struct {
-	second, minute, hour, dom, month, dow uint64
-	perDay                                int64 // readings on a day that matches
+// localTimes is a set of local times, which are seconds since 1970-01-01T00:00:00 on the clocks of some zone. In each
+// field, bit n stands for the value n.
+type localTimes struct {
+	second, minute, hour uint64
+	dom, month, dow      uint64 // day of month from 1, month from 1, day of week from Sunday 0
+	eitherDay            bool   // one of dom and dow is enough; otherwise both must match
 }
 
-func newCalendar(s *cron.SpecSchedule) calendar {
-	c := calendar{second: s.Second, minute: s.Minute, hour: s.Hour, dom: s.Dom, month: s.Month, dow: s.Dow}
-	c.perDay = c.ofDay(daySeconds)
-	return c
+const secondsPerDay = 24 * 60 * 60
+
+// firstFrom returns the first local time of the set that is not before local.
+func (t *localTimes) firstFrom(local int64) int64 {
+	day := floorDiv(local, secondsPerDay)
+	if t.hasDay(day) {
+		if second, ok := t.secondFrom(local - day*secondsPerDay); ok {
+			return day*secondsPerDay + second
+		}
+	}
+	second, _ := t.secondFrom(0)
+	return t.dayFrom(day+1)*secondsPerDay + second
 }
 
-// everyHour reports whether the hour field covers all 24 hours, however it is written.
-func (c *calendar) everyHour() bool { return c.hour&^starBit == 1<<24-1 }
-
-// matchesDay is robfig/cron's rule, which is that of every cron: day of month and day of week must both
-// match if one of them has a star, otherwise one of them is enough.
-func (c *calendar) matchesDay(day int, weekday time.Weekday) bool {
-	dom, dow := c.dom>>day&1 != 0, c.dow>>weekday&1 != 0
-	if c.dom&starBit != 0 || c.dow&starBit != 0 {
-		return dom && dow
+// lastUpTo returns the last local time of the set that is not after local.
+func (t *localTimes) lastUpTo(local int64) int64 {
+	day := floorDiv(local, secondsPerDay)
+	if t.hasDay(day) {
+		if second, ok := t.secondUpTo(local - day*secondsPerDay); ok {
+			return day*secondsPerDay + second
+		}
 	}
-	return dom || dow
+	second, _ := t.secondUpTo(secondsPerDay - 1)
+	return t.dayUpTo(day-1)*secondsPerDay + second
 }
 
-// next is the first matching reading after r.
-func (c *calendar) next(r int64) (int64, bool) {
-	r++
-	t := time.Unix(r, 0).UTC()
-	year, month, day := t.Date()
-	midnight := r - int64(t.Hour()*3600+t.Minute()*60+t.Second())
-	if c.month>>month&1 != 0 && c.matchesDay(day, t.Weekday()) {
-		if at, ok := c.timeOfDay(t.Hour(), t.Minute(), t.Second()); ok {
-			return midnight + at, true
-		}
-	}
-	first, _ := c.timeOfDay(0, 0, 0)
-	for last := year + horizon; year <= last; {
-		if c.month>>month&1 != 0 {
-			weekday := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Weekday()
-			for d, n := day+1, daysIn(year, month); d <= n; d++ {
-				if c.matchesDay(d, (weekday+time.Weekday(d-day))%7) {
-					return time.Date(year, month, d, 0, 0, 0, 0, time.UTC).Unix() + first, true
-				}
-			}
-		}
-		day = 0
-		if month++; month > time.December {
-			year, month = year+1, time.January
-		}
-	}
-	return 0, false
-}
-
-// timeOfDay is the first matching time of day not before h:m:s, in seconds.
-func (c *calendar) timeOfDay(h, m, s int) (int64, bool) {
-	if c.hour>>h&1 != 0 {
-		if c.minute>>m&1 != 0 {
-			if s := atLeast(c.second, s); s < 60 {
-				return int64(h*3600 + m*60 + s), true
-			}
-		}
-		if m := atLeast(c.minute, m+1); m < 60 {
-			return int64(h*3600 + m*60 + atLeast(c.second, 0)), true
-		}
-	}
-	if h := atLeast(c.hour, h+1); h < 24 {
-		return int64(h*3600 + atLeast(c.minute, 0)*60 + atLeast(c.second, 0)), true
-	}
-	return 0, false
-}
-
-// atLeast is the smallest member of set that is not less than n; 63 or more when there is none.
-func atLeast(set uint64, n int) int { return bits.TrailingZeros64(set >> n << n) }
-
-// count is how many readings in (after, upTo] match.
-func (c *calendar) count(after, upTo int64) int64 {
-	if upTo <= after {
+// count returns how many local times of the set lie in [from, to].
+func (t *localTimes) count(from, to int64) int64 {
+	if from > to {
 		return 0
 	}
-	return c.before(after+1, upTo+1)
-}
-
-// before is how many readings in [from, to) match: those of the days in between, and of the broken days
-// at both ends.
-func (c *calendar) before(from, to int64) int64 {
-	first, last := floorDiv(from, daySeconds), floorDiv(to, daySeconds)
-	n := c.perDay * c.days(first, last)
-	if c.days(first, first+1) == 1 {
-		n -= c.ofDay(from - first*daySeconds)
+	firstDay, lastDay := floorDiv(from, secondsPerDay), floorDiv(to, secondsPerDay)
+	n := t.countDays(firstDay, lastDay) * t.countSeconds(secondsPerDay-1)
+	if t.hasDay(firstDay) {
+		n -= t.countSeconds(from - firstDay*secondsPerDay - 1)
 	}
-	if c.days(last, last+1) == 1 {
-		n += c.ofDay(to - last*daySeconds)
+	if t.hasDay(lastDay) {
+		n -= t.countSeconds(secondsPerDay-1) - t.countSeconds(to-lastDay*secondsPerDay)
 	}
 	return n
 }
 
-// days is how many of the days [from, to), counted from the epoch, match.
-func (c *calendar) days(from, to int64) int64 {
-	var n int64
-	for d := from; d < to; {
-		t := time.Unix(d*daySeconds, 0).UTC()
-		year, month, day := t.Date()
-		inMonth := daysIn(year, month)
-		for ; day <= inMonth && d < to; day, d = day+1, d+1 {
-			if c.month>>month&1 != 0 && c.matchesDay(day, time.Weekday(floorMod(d+4, 7))) { // the epoch was a Thursday
-				n++
+// secondFrom returns the first matching second of a day that is not before second.
+func (t *localTimes) secondFrom(second int64) (int64, bool) {
+	h, m, s := second/3600, second/60%60, second%60
+	if hasBit(t.hour, h) {
+		if hasBit(t.minute, m) {
+			if s := lowestFrom(t.second, s); s < 64 {
+				return h*3600 + m*60 + s, true
 			}
 		}
+		if m := lowestFrom(t.minute, m+1); m < 64 {
+			return h*3600 + m*60 + lowestFrom(t.second, 0), true
+		}
 	}
-	return n
+	if h := lowestFrom(t.hour, h+1); h < 64 {
+		return h*3600 + lowestFrom(t.minute, 0)*60 + lowestFrom(t.second, 0), true
+	}
+	return 0, false
 }
 
-// ofDay is how many times of day before the given second match.
-func (c *calendar) ofDay(second int64) int64 {
-	h, m, s := int(second/3600), int(second/60%60), int(second%60)
-	below := func(set uint64, n int) int64 { return int64(bits.OnesCount64(set &^ starBit & (1<<n - 1))) }
-	seconds, minutes := below(c.second, 60), below(c.minute, 60)
-	n := below(c.hour, h) * minutes * seconds
-	if h < 24 && c.hour>>h&1 != 0 {
-		n += below(c.minute, m) * seconds
-		if c.minute>>m&1 != 0 {
-			n += below(c.second, s)
+// secondUpTo returns the last matching second of a day that is not after second.
+func (t *localTimes) secondUpTo(second int64) (int64, bool) {
+	h, m, s := second/3600, second/60%60, second%60
+	if hasBit(t.hour, h) {
+		if hasBit(t.minute, m) {
+			if s := highestUpTo(t.second, s); s >= 0 {
+				return h*3600 + m*60 + s, true
+			}
+		}
+		if m := highestUpTo(t.minute, m-1); m >= 0 {
+			return h*3600 + m*60 + highestUpTo(t.second, 59), true
+		}
+	}
+	if h := highestUpTo(t.hour, h-1); h >= 0 {
+		return h*3600 + highestUpTo(t.minute, 59)*60 + highestUpTo(t.second, 59), true
+	}
+	return 0, false
+}
+
+// countSeconds returns how many seconds of a day match, up to and with second; none if that is negative.
+func (t *localTimes) countSeconds(second int64) int64 {
+	if second < 0 {
+		return 0
+	}
+	h, m, s := second/3600, second/60%60, second%60
+	n := countUpTo(t.hour, h-1) * countUpTo(t.minute, 59) * countUpTo(t.second, 59)
+	if hasBit(t.hour, h) {
+		n += countUpTo(t.minute, m-1) * countUpTo(t.second, 59)
+		if hasBit(t.minute, m) {
+			n += countUpTo(t.second, s)
 		}
 	}
 	return n
 }
 
-func daysIn(year int, month time.Month) int {
-	return time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
+// dayFrom returns the first matching day that is not before day. There is one within the eight years that can lie
+// between two 29ths of February: parsing refuses a set without days.
+func (t *localTimes) dayFrom(day int64) int64 {
+	for m := monthOf(day); ; m = m.next() {
+		if d := lowestFrom(t.daysOf(m), day-m.zeroth); d < 64 {
+			return m.zeroth + d
+		}
+		day = m.zeroth + m.length + 1
+	}
 }
 
-func floorMod(a, b int64) int64 { return a - floorDiv(a, b)*b }
+// dayUpTo returns the last matching day that is not after day.
+func (t *localTimes) dayUpTo(day int64) int64 {
+	for m := monthOf(day); ; m = monthOf(day) {
+		if d := highestUpTo(t.daysOf(m), day-m.zeroth); d >= 0 {
+			return m.zeroth + d
+		}
+		day = m.zeroth
+	}
+}
+
+// countDays returns how many days in [from, to] match.
+func (t *localTimes) countDays(from, to int64) int64 {
+	n := int64(0)
+	for m := monthOf(from); m.zeroth < to; m = m.next() {
+		days := t.daysOf(m)
+		n += countUpTo(days, min(to-m.zeroth, 31)) - countUpTo(days, max(from-m.zeroth, 1)-1)
+	}
+	return n
+}
+
+func (t *localTimes) hasDay(day int64) bool {
+	m := monthOf(day)
+	return hasBit(t.daysOf(m), day-m.zeroth)
+}
+
+// everFires tells whether a set has days at all; a leap year has every kind of month.
+func (t *localTimes) everFires() bool {
+	const newYear2000 = 10957 // days since 1970-01-01
+	m := monthOf(newYear2000)
+	for range 12 {
+		if t.daysOf(m) != 0 {
+			return true
+		}
+		m = m.next()
+	}
+	return false
+}
+
+// daysOf returns the matching days of a month, bit 1 for the first.
+func (t *localTimes) daysOf(m month) uint64 {
+	if !hasBit(t.month, m.number) {
+		return 0
+	}
+	const everyWeek = 1 | 1<<7 | 1<<14 | 1<<21 | 1<<28
+	firstWeek := t.dow>>m.weekday | t.dow<<(7-m.weekday)&0x7f
+	byWeekday, byDay := firstWeek*everyWeek<<1, t.dom
+	days := byWeekday & byDay
+	if t.eitherDay {
+		days = byWeekday | byDay
+	}
+	return days & bitsUpTo(m.length)
+}
+
+// month is a month of the Gregorian calendar, with what a search through its days needs.
+type month struct {
+	year    int
+	number  int64 // from January 1
+	zeroth  int64 // the day before its first, as days since 1970-01-01
+	length  int64
+	weekday int64 // of its first day, from Sunday 0
+}
+
+func monthOf(day int64) month {
+	year, number, dom := time.Unix(day*secondsPerDay, 0).UTC().Date()
+	return newMonth(year, int64(number), day-int64(dom))
+}
+
+func (m month) next() month {
+	if m.number == 12 {
+		return newMonth(m.year+1, 1, m.zeroth+m.length)
+	}
+	return newMonth(m.year, m.number+1, m.zeroth+m.length)
+}
+
+func newMonth(year int, number, zeroth int64) month {
+	length := 30 + (number+number/8)&1
+	if number == 2 {
+		length = 28
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			length = 29
+		}
+	}
+	const thursday = 4 // 1970-01-01
+	weekday := floorMod(zeroth+1+thursday, 7)
+	return month{year: year, number: number, zeroth: zeroth, length: length, weekday: weekday}
+}
+
+// Sets of small numbers, bit n for the number n.
+
+func hasBit(set uint64, n int64) bool { return set>>n&1 == 1 }
+
+// lowestFrom returns the lowest member that is not below n, or 64.
+func lowestFrom(set uint64, n int64) int64 { return int64(bits.TrailingZeros64(set >> n << n)) }
+
+// highestUpTo returns the highest member that is not above n, or -1.
+func highestUpTo(set uint64, n int64) int64 { return int64(bits.Len64(set&bitsUpTo(n))) - 1 }
+
+// countUpTo returns how many members are not above n.
+func countUpTo(set uint64, n int64) int64 { return int64(bits.OnesCount64(set & bitsUpTo(n))) }
+
+// bitsUpTo returns the set of 0 to n; empty for -1.
+func bitsUpTo(n int64) uint64 { return 1<<(n+1) - 1 }
+
+func floorDiv(a, b int64) int64 { return (a - floorMod(a, b)) / b }
+
+func floorMod(a, b int64) int64 { return (a%b + b) % b }

@@ -134,7 +134,7 @@ func (j Job) compile() (*job, error) {
 	}
 	schedule, err := j.parseSchedule(fault)
 	if err != nil {
-		fault("schedule", err)
+		fault("schedule", fmt.Errorf("%q: %w", j.Schedule, err))
 	}
 	j.checkSize(fault)
 	if j.Overlap != Skip {

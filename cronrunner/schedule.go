@@ -1,177 +1,134 @@
 package cronrunner
 
 import (
+	"math"
 	"time"
 )
 
-// Schedule says when a job is due: a set of scheduled times, whole seconds in UTC. Immutable, safe for
-// concurrent use.
-//
-// A cron expression matches readings of the wall clock in its zone. Where a clock is set, that is not
-// the same as instants:
-//
-//   - If the hour field covers all 24 hours, the schedule follows real time: every reading that matches,
-//     whenever the clock shows it. An hourly job runs 23 times on the short day and 25 on the long one.
-//   - Otherwise each matching reading runs once: one that the clock skips runs at the instant of the
-//     jump (several of them once), one that the clock shows twice runs the first time.
+// Scheduled times lie in the years 1 to 9999, which is what RFC 3339 can write.
+const (
+	minUnix = -62_135_596_800
+	maxUnix = 253_402_300_799
+
+	never = math.MaxInt64 // later than any scheduled time
+)
+
+// Schedule says when a job is due. It is made by ParseSchedule, immutable and safe for concurrent use.
 type Schedule struct {
 	expr string
 	zone string
-	kind kind
+	plan plan
 }
 
-// kind is one of cronKind, everyKind, atKind. All times are Unix seconds.
-type kind interface {
-	next(after int64) (at int64, ok bool)
-	count(after, upTo int64) int64 // times in (after, upTo]
+// plan is one kind of schedule. Instants are Unix seconds within minUnix and maxUnix.
+type plan interface {
+	// next returns the first scheduled time after the given one; what is later than maxUnix means none.
+	next(after int64) int64
+	// between returns the first, the last and the number of scheduled times in (after, upTo].
+	between(after, upTo int64) (first, last, count int64)
 }
 
-// String is the expression, without its zone. Schedules of the same String and Zone have the same times.
-func (s *Schedule) String() string { return s.expr }
-
-// Zone is the IANA name of the time zone.
-func (s *Schedule) Zone() string { return s.zone }
-
-// Next is the first scheduled time after t, in UTC; the zero time when there is none any more, which
-// only happens to @at.
+// Next returns the first scheduled time strictly after t, in UTC and whole seconds. It returns the zero time when
+// there is none: past an @at, or past the year 9999.
 func (s *Schedule) Next(t time.Time) time.Time {
-	at, ok := s.kind.next(t.Unix())
-	if !ok {
+	next := s.plan.next(supported(t))
+	if next > maxUnix {
 		return time.Time{}
 	}
-	return time.Unix(at, 0).UTC()
+	return time.Unix(next, 0).UTC()
 }
 
-// Between is the first and the last scheduled time in (after, upTo] and how many there are; zero times
-// when there is none. Its cost does not grow with their number.
+// Between returns the first and the last scheduled time in (after, upTo], and how many lie in that interval; zero
+// times and 0 if none. Its cost grows with the months in the interval, not with the scheduled times.
 func (s *Schedule) Between(after, upTo time.Time) (first, last time.Time, count int64) {
-	from, to := after.Unix(), upTo.Unix()
-	at, ok := s.kind.next(from)
-	if !ok || at > to {
+	from, to := supported(after), supported(upTo)
+	if from >= to {
 		return time.Time{}, time.Time{}, 0
 	}
-	return time.Unix(at, 0).UTC(), time.Unix(s.last(from, to), 0).UTC(), s.kind.count(from, to)
-}
-
-// last is the last time in (from, to], of which there is one. It looks for the last instant whose next
-// time is not after to: first doubling a step back from to, then halving it.
-func (s *Schedule) last(from, to int64) int64 {
-	within := func(x int64) bool {
-		at, ok := s.kind.next(x)
-		return ok && at <= to
+	f, l, count := s.plan.between(from, to)
+	if count == 0 {
+		return time.Time{}, time.Time{}, 0
 	}
-	step := int64(1)
-	for to-step > from && !within(to-step) {
-		step *= 2
+	return time.Unix(f, 0).UTC(), time.Unix(l, 0).UTC(), count
+}
+
+// String returns the normalised expression, without its zone. Two schedules with the same String and Zone have the
+// same scheduled times.
+func (s *Schedule) String() string { return s.expr }
+
+// Zone returns the IANA name of the schedule's zone, or "UTC".
+func (s *Schedule) Zone() string { return s.zone }
+
+// supported returns t in whole seconds, rounded down, within the years that have scheduled times.
+func supported(t time.Time) int64 {
+	return min(max(t.Unix(), minUnix), maxUnix)
+}
+
+// everyPlan is due at the multiples of its seconds since the Unix epoch: the same grid for every instance.
+type everyPlan int64
+
+func (d everyPlan) next(after int64) int64 {
+	return (floorDiv(after, int64(d)) + 1) * int64(d)
+}
+
+func (d everyPlan) between(after, upTo int64) (first, last, count int64) {
+	n, m := floorDiv(after, int64(d))+1, floorDiv(upTo, int64(d))
+	return n * int64(d), m * int64(d), m - n + 1
+}
+
+// atPlan is due at one instant.
+type atPlan int64
+
+func (at atPlan) next(after int64) int64 {
+	if int64(at) > after {
+		return int64(at)
 	}
-	lo, hi := max(to-step, from), to // within(lo), not within(hi)
-	for hi-lo > 1 {
-		if mid := lo + (hi-lo)/2; within(mid) {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	at, _ := s.kind.next(lo)
-	return at
+	return never
 }
 
-// everyKind is @every: the multiples of a number of seconds since the Unix epoch, so that its times are
-// the same for every instance, after every failover and every edit.
-type everyKind int64
-
-func (d everyKind) next(after int64) (int64, bool) {
-	return (floorDiv(after, int64(d)) + 1) * int64(d), true
-}
-
-func (d everyKind) count(after, upTo int64) int64 {
-	return max(floorDiv(upTo, int64(d))-floorDiv(after, int64(d)), 0)
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
-}
-
-// atKind is @at: one instant.
-type atKind int64
-
-func (at atKind) next(after int64) (int64, bool) { return int64(at), after < int64(at) }
-
-func (at atKind) count(after, upTo int64) int64 {
+func (at atPlan) between(after, upTo int64) (first, last, count int64) {
 	if after < int64(at) && int64(at) <= upTo {
-		return 1
+		return int64(at), int64(at), 1
 	}
-	return 0
+	return 0, 0, 0
 }
 
-// cronKind is a cron expression in a zone.
-type cronKind struct {
-	calendar calendar
-	zone     *time.Location
+// wallTimes is due when the clocks of a zone show one of a set of local times.
+//
+// With everyHour it follows real time: it is due whenever the clocks show one, twice if they show it twice. Otherwise
+// a local time is due once, at the first instant at which the clocks show it or a later one: for what they skip that
+// is the jump, and what they show again has been due already.
+type wallTimes struct {
+	localTimes
+	location  *time.Location
+	everyHour bool
 }
 
-func (c *cronKind) next(after int64) (int64, bool) {
-	if c.calendar.everyHour() {
-		return c.nextReal(after)
+func (w *wallTimes) next(after int64) int64 {
+	clock := newZoneClock(w.location, w.everyHour, after, maxUnix)
+	for clock.step() {
+		if local := w.firstFrom(clock.lo); local <= clock.hi {
+			return clock.instant(local)
+		}
 	}
-	return c.nextFixed(after)
+	return never
 }
 
-// nextReal follows real time: the next matching reading within the stretch of constant offset, or else
-// within the one after it.
-func (c *cronKind) nextReal(after int64) (int64, bool) {
-	for s := stretchAt(c.zone, after); ; s = stretchAt(c.zone, s.end) {
-		from := max(after, s.start-1)
-		r, ok := c.calendar.next(s.reading(from))
-		if !ok {
-			return 0, false
+func (w *wallTimes) between(after, upTo int64) (first, last, count int64) {
+	clock := newZoneClock(w.location, w.everyHour, after, upTo)
+	for clock.step() {
+		n := w.count(clock.lo, clock.hi)
+		if n == 0 {
+			continue
 		}
-		if at := s.instant(r); at < s.end {
-			return at, true
+		if inGap := w.count(clock.lo, clock.start+clock.offset); inGap > 1 {
+			n -= inGap - 1 // all due at the jump: one run
 		}
+		if count == 0 {
+			first = clock.instant(w.firstFrom(clock.lo))
+		}
+		last = clock.instant(w.lastUpTo(clock.hi))
+		count += n
 	}
-}
-
-// nextFixed gives each matching reading its one instant.
-func (c *cronKind) nextFixed(after int64) (int64, bool) {
-	s := stretchAt(c.zone, after)
-	r := s.reading(after)
-	if first, end := firstInstant(c.zone, r); first < after {
-		r = end - 1 // the clock shows it a second time; so it does all until it was set back
-	}
-	for {
-		var ok bool
-		if r, ok = c.calendar.next(r); !ok {
-			return 0, false
-		}
-		if at, _ := firstInstant(c.zone, r); at > after {
-			return at, true
-		}
-	}
-}
-
-// count sums over the stretches of constant offset: in each of them, the readings that belong to it.
-func (c *cronKind) count(after, upTo int64) int64 {
-	var n int64
-	for s := stretchAt(c.zone, after); s.start <= upTo; s = stretchAt(c.zone, s.end) {
-		from := s.reading(max(after, s.start-1)) // exclusive
-		to := s.reading(min(upTo, s.end-1))      // inclusive
-		if before := stretchAt(c.zone, s.start-1); !c.calendar.everyHour() && s.start != minInstant {
-			shown := before.reading(s.start) // all readings before this one were shown already
-			if after < s.start && shown < s.reading(s.start) && c.calendar.count(shown-1, s.reading(s.start)-1) > 0 &&
-				c.calendar.count(s.reading(s.start)-1, s.reading(s.start)) == 0 {
-				n++ // skipped readings run once, at the jump
-			}
-			from = max(from, shown-1)
-		}
-		n += max(c.calendar.count(from, to), 0)
-		if s.end == maxInstant {
-			break
-		}
-	}
-	return n
+	return first, last, count
 }

@@ -47,7 +47,7 @@ func TestFloodIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			core, logs := observer.New(zapcore.InfoLevel)
-			res := start(t.Context(), t, Command{Shell: shell}, zap.New(core))
+			res := start(t.Context(), Command{Shell: shell}, zap.New(core))
 			require.NoError(t, res.err)
 			total := size
 			if name == "noise" {
@@ -102,7 +102,7 @@ func TestStuckLogDoesNotStopTheCommand(t *testing.T) {
 	log := newStuckCore()
 	defer close(log.release)
 	begun := time.Now()
-	res := start(t.Context(), t, Command{Shell: "seq 100000"}, zap.New(log))
+	res := start(t.Context(), Command{Shell: "seq 100000"}, zap.New(log))
 	require.NoError(t, res.err)
 	require.True(t, strings.HasSuffix(res.output, "\n99999\n100000\n"))
 	require.Less(t, time.Since(begun), patience)

@@ -77,7 +77,7 @@ func TestLeftoversOfTheGroupAreKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMarks(t)
-			res := start(t.Context(), t, Command{Dir: m.dir, Shell: `(trap "" TERM HUP; exec sleep 600) ` + redirect + ` & echo $! >pid; echo done`}, zap.NewNop())
+			res := start(t.Context(), Command{Dir: m.dir, Shell: `(trap "" TERM HUP; exec sleep 600) ` + redirect + ` & echo $! >pid; echo done`}, zap.NewNop())
 			require.NoError(t, res.err)
 			require.Equal(t, "done\n", res.output)
 			requireGone(t, m.pid("pid"))
@@ -91,7 +91,7 @@ func TestLateOutputIsKept(t *testing.T) {
 	m := newMarks(t)
 	require.NoError(t, syscall.Mkfifo(m.dir+"/go", 0o600))
 	time.AfterFunc(settleTime/4, func() { os.WriteFile(m.dir+"/go", []byte("late\n"), 0) }) //nolint:errcheck // seen below
-	res := start(t.Context(), t, Command{Dir: m.dir, Shell: "cat go & exit 5"}, zap.NewNop())
+	res := start(t.Context(), Command{Dir: m.dir, Shell: "cat go & exit 5"}, zap.NewNop())
 	require.Equal(t, 5, res.exit.code())
 	require.Equal(t, "late\n", res.output)
 }
@@ -103,7 +103,7 @@ func TestPipeHeldOutsideTheGroupIsCut(t *testing.T) {
 			t.Parallel()
 			m := newMarks(t)
 			begun := time.Now()
-			res := start(t.Context(), t, Command{Dir: m.dir, Shell: "echo hello; setsid sh -c 'echo $$ >pid; exec " + holder + "' & while ! [ -s pid ]; do sleep 0.01; done"}, zap.NewNop())
+			res := start(t.Context(), Command{Dir: m.dir, Shell: "echo hello; setsid sh -c 'echo $$ >pid; exec " + holder + "' & while ! [ -s pid ]; do sleep 0.01; done"}, zap.NewNop())
 			pid := m.pid("pid")
 			t.Cleanup(func() { killHard(pid) })
 			require.NoError(t, res.err)
@@ -164,7 +164,7 @@ func TestFiftyAtOnce(t *testing.T) {
 				cause := fmt.Errorf("stop %d", i)
 				time.AfterFunc(20*time.Millisecond, func() { cancel(cause) })
 			}
-			res := start(ctx, t, c, zap.NewNop())
+			res := start(ctx, c, zap.NewNop())
 			if i%5 == 0 {
 				require.ErrorIs(t, res.err, context.Cause(ctx))
 				return
@@ -186,7 +186,7 @@ func TestCommandOutlivesThreads(t *testing.T) {
 	done := make(chan result, commands)
 	for i := range commands {
 		c := Command{Dir: m.dir, Shell: fmt.Sprintf("touch ready%d; read x <go", i)}
-		go func() { done <- start(t.Context(), t, c, zap.NewNop()) }()
+		go func() { done <- start(t.Context(), c, zap.NewNop()) }()
 	}
 	for i := range commands {
 		for !m.has(fmt.Sprint("ready", i)) {

@@ -40,8 +40,8 @@ func TestCannotStart(t *testing.T) {
 		"not a directory": {Command{Shell: "true", Dir: plain}, ErrBadDir, "is not a directory"},
 		"no interpreter":  {Command{Argv: []string{file(t, "#! /no/such -x\n", 0o755)}}, ErrBadInterpreter, `asks for "/no/such -x"`},
 		"CRLF":            {Command{Argv: []string{file(t, "#!/bin/sh\r\ntrue\r\n", 0o755)}}, ErrBadInterpreter, "CRLF"},
-		"text":            {Command{Argv: []string{file(t, "hello\n", 0o755)}}, ErrNotExecutable, "begins with #!"},
-		"empty file":      {Command{Argv: []string{file(t, "", 0o755)}}, ErrNotExecutable, "begins with #!"},
+		"text":            {Command{Argv: []string{file(t, "hello\n", 0o755)}}, ErrNotExecutable, "with a #! line"},
+		"empty file":      {Command{Argv: []string{file(t, "", 0o755)}}, ErrNotExecutable, "with a #! line"},
 		"faulty":          {Command{}, ErrBadCommand, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestProgramIsFoundFromDirAndOwnPath(t *testing.T) {
 		{Argv: []string{"./program"}, Dir: dir},
 		{Argv: []string{"program"}, Env: map[string]string{"PATH": "/nowhere:" + dir}},
 	} {
-		res := start(t.Context(), t, c, zap.NewNop())
+		res := start(t.Context(), c, zap.NewNop())
 		require.NoError(t, res.err)
 		require.Equal(t, "here\n", res.output)
 	}
@@ -86,6 +86,6 @@ func TestHints(t *testing.T) {
 	require.ErrorContains(t, run(t, "no-such-program").err, "exit status 127 (the shell did not find a command)")
 	require.ErrorContains(t, run(t, "/").err, "exit status 126 (the shell could not execute a command)")
 	env := Command{Argv: []string{file(t, "#!/usr/bin/env sh\r\n", 0o755)}}
-	require.ErrorContains(t, start(t.Context(), t, env, zap.NewNop()).err, "CRLF")
-	require.EqualError(t, start(t.Context(), t, Command{Argv: []string{"sh", "-c", "exit 127"}}, zap.NewNop()).err, "exit status 127")
+	require.ErrorContains(t, start(t.Context(), env, zap.NewNop()).err, "CRLF")
+	require.EqualError(t, start(t.Context(), Command{Argv: []string{"sh", "-c", "exit 127"}}, zap.NewNop()).err, "exit status 127")
 }
