@@ -18,7 +18,11 @@ import (
 // says, and is left alone: only the lock's lease tells whether its instance lives. One that has none has
 // lost its instance, unless it is one of ours that is still stopping. j is nil when the job is not among
 // ours: then its runs can only be ended.
-func (t *term) recoverJob(name string, j *job) effect {
+//
+// A lock can go while its instance lives, when its lease is revoked from outside or by an etcd in trouble.
+// Then the handler has been told to stop, and has its grace to do so before anyone goes on with the run.
+// lostAt is when that was seen; zero before.
+func (t *term) recoverJob(name string, j *job, lostAt time.Time) effect {
 	as := t.s.attempts
 	defs, err := t.s.store.Definitions(as.recording, []string{name})
 	def := defs[name]
@@ -30,7 +34,7 @@ func (t *term) recoverJob(name string, j *job) effect {
 	view := def.View
 	if err == nil && def.Broken == nil && !foreign {
 		for _, id := range live {
-			if view, err = t.recoverRun(j, def, view, id); err != nil {
+			if view, err = t.recoverRun(j, def, view, id, lostAt); err != nil {
 				break
 			}
 		}
@@ -40,10 +44,17 @@ func (t *term) recoverJob(name string, j *job) effect {
 		if err == nil && def.Broken != nil {
 			js.reload, err = true, def.Broken
 		}
-		if errors.Is(err, state.ErrLocked) || errors.Is(err, state.ErrNotOwner) {
+		switch {
+		case errors.Is(err, errStopping):
+			if js.lostAt.IsZero() {
+				js.lostAt = time.Now()
+			}
+			t.retryIn(js, stopTime(j)-time.Since(js.lostAt))
+			return nil
+		case errors.Is(err, state.ErrLocked), errors.Is(err, state.ErrNotOwner):
 			err = nil // somebody was faster; look again
-		} else if err == nil {
-			js.recover = false
+		case err == nil:
+			js.recover, js.lostAt = false, time.Time{}
 			t.setForeign(js, foreign)
 		}
 		return t.settled(js, view, err)
@@ -51,7 +62,7 @@ func (t *term) recoverJob(name string, j *job) effect {
 }
 
 // recoverRun goes on with a run that has lost its instance, or ends it, as its job says.
-func (t *term) recoverRun(j *job, def state.Definition, view state.View, id string) (state.View, error) {
+func (t *term) recoverRun(j *job, def state.Definition, view state.View, id string, lostAt time.Time) (state.View, error) {
 	as := t.s.attempts
 	lost, rev, err := t.s.store.Run(as.recording, def.Spec.Name, id)
 	switch {
@@ -60,6 +71,11 @@ func (t *term) recoverRun(j *job, def state.Definition, view state.View, id stri
 		lost = state.Run{Job: def.Spec.Name, ID: id, Trigger: state.BySchedule, ScheduledAt: at, Status: state.Running}
 	case err != nil:
 		return view, err
+	}
+	if lost.Instance != t.s.self.ID && (lostAt.IsZero() || time.Since(lostAt) < stopTime(j)) {
+		if lives, err := t.s.store.Present(as.recording, lost.Instance); err != nil || lives {
+			return view, errors.Join(err, errStopping)
+		}
 	}
 	now := t.now().UTC().Truncate(time.Millisecond)
 	was := state.Owned{Run: lost, UID: def.Spec.UID, Revision: rev}
@@ -99,6 +115,17 @@ func (t *term) takeOver(j *job, was state.Owned, view state.View, now time.Time)
 	t.s.observer.Observe(Recovered{Run: next})
 	as.start(attempt{job: j, owned: owned, view: view, grant: grant})
 	return view, nil
+}
+
+// errStopping postpones the recovery of a run whose handler may still be stopping.
+var errStopping = errors.New("its instance lives and may still be stopping it")
+
+// stopTime is how long a handler may take to stop after its lock has gone.
+func stopTime(j *job) time.Duration {
+	if j == nil {
+		return MaxGrace + lockSlack
+	}
+	return j.Grace + lockSlack
 }
 
 // errNoSlot postpones a recovery until a slot is free.

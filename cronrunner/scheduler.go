@@ -191,7 +191,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 
 	var presence sync.WaitGroup
 	presenceCtx, stopPresence := context.WithCancel(context.WithoutCancel(ctx))
-	presence.Go(func() { s.announce(presenceCtx, leases.For(s.elector.TTL())) })
+	presence.Go(func() { s.announce(presenceCtx) })
 	defer presence.Wait()
 	defer stopPresence()
 
@@ -216,9 +216,12 @@ func (s *Scheduler) snapshot() (jobs map[string]*job, changed <-chan struct{}) {
 	return maps.Clone(s.jobs), s.changed
 }
 
-// announce keeps the instance's key under a lease of the process.
-func (s *Scheduler) announce(ctx context.Context, lease *state.Lease) {
+// announce keeps the instance's key under a lease of its own: it says that the process lives, also when
+// the lease of a lock is gone.
+func (s *Scheduler) announce(ctx context.Context) {
 	const retry = time.Second
+	lease := state.OpenLease(state.NewLessor(s.client), s.elector.TTL(), s.log)
+	defer lease.Close()
 	for {
 		g, err := lease.Acquire(ctx, 0)
 		if err != nil {

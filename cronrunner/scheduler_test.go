@@ -526,3 +526,37 @@ func TestTwoSchedulersInOneProcess(t *testing.T) {
 	one.waitFor(recorded)
 	two.waitFor(recorded)
 }
+
+// G01: etcd or an operator revokes a lock while its instance lives and does not lead. Whoever leads
+// leaves the handler its grace before going on with the run: two attempts never overlap.
+func TestALockRevokedUnderALivingInstance(t *testing.T) {
+	b := newBench(t)
+	var running, most atomic.Int64
+	attempts := make(chan int, 10)
+	work := func(ctx context.Context, run *Run) error {
+		most.Store(max(most.Load(), running.Add(1)))
+		defer running.Add(-1)
+		attempts <- run.Attempt()
+		if run.Attempt() > 1 {
+			return nil
+		}
+		<-ctx.Done()
+		timer := time.NewTimer(500 * time.Millisecond) // it takes a while to stop, within its grace
+		defer timer.Stop()
+		<-timer.C
+		return ctx.Err()
+	}
+	a := b.start(Config{InstanceID: "a"}, secondly("work", work))
+	require.Equal(t, 1, <-attempts)
+	c := b.start(Config{InstanceID: "c"}, secondly("work", work))
+	b.handOver(a, c)
+	b.waitRuns("work", reached(1, state.Skipped)) // c knows that it runs elsewhere
+	revokeLocks(t, b)
+	require.Equal(t, 2, <-attempts)
+	runs := b.waitRuns("work", reached(1, state.Succeeded))
+	require.Equal(t, c.ID(), runs[0].Instance)
+	require.Equal(t, int64(1), most.Load())
+	a.stop()
+	c.stop()
+	b.requireEachTimeOnce("work")
+}

@@ -37,6 +37,7 @@ type jobState struct {
 	foreign bool      // a run of it goes on elsewhere, under its own lock
 	reload  bool      // its definition in etcd is not what we know
 	floor   time.Time // times up to here have a record, though the cursor does not say so
+	lostAt  time.Time // when a run was seen without its lock though its instance lives; zero when none was
 
 	retryAt time.Time
 	pause   time.Duration
@@ -159,7 +160,7 @@ func (t *term) pass(now time.Time) {
 	}
 	t.table.due(now, t.enqueue)
 	for js := range t.retries {
-		if !now.Before(js.retryAt) {
+		if !time.Now().Before(js.retryAt) {
 			delete(t.retries, js)
 			t.enqueue(js)
 		}
@@ -226,7 +227,7 @@ func (t *term) enqueue(js *jobState) {
 // then its lost runs recovered, then its scheduled times decided. Unless it is its turn, a job that
 // needs a slot queues up for one.
 func (t *term) step(js *jobState, now time.Time, turn bool) {
-	if now.Before(js.retryAt) {
+	if time.Now().Before(js.retryAt) {
 		return // t.retries has it
 	}
 	if js.reload {
@@ -234,7 +235,8 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 		return
 	}
 	if js.recover {
-		t.work(js, func() effect { return t.recoverJob(js.name, js.job) })
+		lostAt := js.lostAt
+		t.work(js, func() effect { return t.recoverJob(js.name, js.job, lostAt) })
 		return
 	}
 	if js.job == nil || js.def.Broken != nil {
@@ -319,11 +321,16 @@ func (t *term) settled(js *jobState, view state.View, err error) error {
 			js.reload = true // a claim may have landed before its lease was lost
 		}
 		js.pause = min(max(2*js.pause, firstPause), maxPause)
-		js.retryAt = t.now().Add(js.pause)
-		t.retries[js] = struct{}{}
+		t.retryIn(js, js.pause)
 		t.log.Warn("job not advanced, trying again", zap.String("job", js.name), zap.Duration("in", js.pause), zap.Error(err))
 		return nil
 	}
+}
+
+// retryIn leaves a job alone for a while.
+func (t *term) retryIn(js *jobState, pause time.Duration) {
+	js.retryAt = time.Now().Add(max(pause, 0))
+	t.retries[js] = struct{}{}
 }
 
 func (t *term) planned(js *jobState) {

@@ -123,6 +123,12 @@ func (s *Store) Instances(ctx context.Context) ([]Instance, error) {
 	return all, nil
 }
 
+// Present reports whether an instance's key is there: its process lived less than a TTL ago.
+func (s *Store) Present(ctx context.Context, instance string) (bool, error) {
+	kv, err := s.getOne(ctx, s.keys.Instance(instance))
+	return kv != nil, err
+}
+
 // Announce puts the instance's key under a lease.
 func (s *Store) Announce(ctx context.Context, inst Instance, lease clientv3.LeaseID) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
