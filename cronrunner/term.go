@@ -15,8 +15,8 @@ const (
 	// glance is how often the loop looks at the wall clock when nothing is due: it notices within that
 	// time that the clock was set or the machine was suspended.
 	glance = 500 * time.Millisecond
-	// maxOperations is how many operations of a term talk to etcd at once.
-	maxOperations = 64
+	// maxOperations is how many operations of a term talk to etcd at once; what waits is packed (see state).
+	maxOperations = 512
 	// loadChunk is how many jobs are loaded by one operation.
 	loadChunk = 40
 	// Pauses of a job after an operation that failed; they double up to the limit.

@@ -42,7 +42,7 @@ func NewStore(client *clientv3.Client, keys Keys, cfg StoreConfig) *Store {
 	return &Store{
 		client:    client,
 		keys:      keys,
-		committer: direct{kv: client, timeout: cfg.Timeout, hook: cfg.Hook},
+		committer: &group{kv: client, timeout: cfg.Timeout, hook: cfg.Hook},
 		timeout:   cfg.Timeout,
 		log:       cfg.Logger,
 	}
