@@ -74,7 +74,7 @@ func (as *attempts) execute(a attempt, returned func()) ended {
 		res = result{err: context.Cause(ctx), cause: context.Cause(ctx)}
 	default:
 		as.s.observer.Observe(Started{Run: record, Delay: max(end.StartedAt.Sub(record.ScheduledAt), 0)})
-		log.Debug("run started")
+		log.Info("run started")
 		res = as.call(ctx, log, a.job, run)
 	}
 	returned()
@@ -114,7 +114,7 @@ func (as *attempts) call(ctx context.Context, log *zap.Logger, j *job, run *Run)
 	case <-ctx.Done():
 	}
 	cause := context.Cause(ctx)
-	log.Info("run told to stop", zap.NamedError("cause", cause))
+	log.Warn("run told to stop", zap.NamedError("cause", cause))
 	late := time.NewTimer(j.Grace)
 	defer late.Stop()
 	for {
@@ -165,10 +165,12 @@ func (as *attempts) record(log *zap.Logger, a attempt, end state.Run) ended {
 		if errors.Is(err, state.ErrNotOwner) {
 			return as.interrupted(log, a, err)
 		}
+		if as.recording.Err() != nil {
+			return as.interrupted(log, a, fmt.Errorf("its end could not be recorded before this instance ended: %w", err))
+		}
 		log.Warn("end of run not recorded, trying again", zap.String("status", string(end.Status)), zap.Error(err))
 		select {
 		case <-as.recording.Done():
-			return as.interrupted(log, a, err)
 		case <-time.After(wait):
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -215,4 +217,23 @@ func TestAClockSetForwardCatchesUpOnce(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, missed)
+}
+
+// A job that only a follower has never runs; the follower says so.
+func TestAFollowerNamesWhatTheLeaderHasNot(t *testing.T) {
+	b := newBench(t)
+	a := b.start(Config{}, secondly("both", quick), secondly("edited", quick))
+	a.waitLeading()
+	b.waitRuns("both", reached(1, state.Succeeded))
+	edited := secondly("edited", quick)
+	edited.Timeout = time.Minute
+	core, logs := observer.New(zap.WarnLevel)
+	b.start(Config{Logger: zap.New(core)}, secondly("both", quick), edited, secondly("mine", quick))
+	require.Eventually(t, func() bool {
+		warned := logs.FilterMessageSnippet("the leader has other jobs").All()
+		return len(warned) == 1 && warned[0].ContextMap()["leader"] == a.ID()
+	}, patience, 20*time.Millisecond)
+	fields := logs.FilterMessageSnippet("the leader has other jobs").All()[0].ContextMap()
+	require.Equal(t, []any{"mine"}, fields["only_here"])
+	require.Equal(t, []any{"edited"}, fields["different"])
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/etcdcron/etcdcron/state"
 )
 
@@ -55,6 +57,8 @@ func (t *term) recordVerdict(j *job, def state.Definition, v verdict) effect {
 		Next: j.schedule.Next(maxTime(now, v.last)),
 	})
 	if err == nil {
+		t.log.Info("scheduled time not run", zap.String("job", run.Job), zap.String("run", run.ID), zap.String("status", string(run.Status)),
+			zap.String("reason", run.Reason), zap.Int64("times", run.Times()))
 		t.s.observer.Observe(Recorded{Run: run, Status: view.Status})
 	}
 	return func(t *term) error {

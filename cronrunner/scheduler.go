@@ -112,7 +112,7 @@ func New(client *clientv3.Client, cfg Config) (*Scheduler, error) {
 		ID: id + "-" + state.RandomSuffix(), Host: host, PID: os.Getpid(),
 		Version: cfg.Version, Address: cfg.Address, StartedAt: cfg.Now().UTC().Truncate(time.Second),
 	}
-	log := cfg.Logger.With(zap.String("instance", self.ID))
+	log := cfg.Logger
 	elector, err := leader.New(client, leader.Config{Keys: keys, Self: self, TTL: cfg.LeaderTTL, Logger: log})
 	if err != nil {
 		return nil, err
@@ -192,6 +192,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	var presence sync.WaitGroup
 	presenceCtx, stopPresence := context.WithCancel(context.WithoutCancel(ctx))
 	presence.Go(func() { s.announce(presenceCtx) })
+	presence.Go(func() { s.follow(ctx) })
 	defer presence.Wait()
 	defer stopPresence()
 

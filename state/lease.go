@@ -198,6 +198,9 @@ func (l *Lease) renew(ctx context.Context, g *Grant) {
 		for {
 			err := l.renewOnce(ctx, g)
 			if err == nil {
+				if !wait.logged.IsZero() {
+					l.log.Info("lease renewed again", zap.Duration("ttl", l.ttl))
+				}
 				wait = l.backoff()
 				break
 			}
@@ -207,7 +210,7 @@ func (l *Lease) renew(ctx context.Context, g *Grant) {
 				return
 			}
 			if ctx.Err() == nil {
-				wait.warn(l.log, "lease not renewed, trying again", err)
+				wait.warn(l.log.With(zap.Duration("ttl", l.ttl)), "lease not renewed, trying again", err)
 			}
 			if !wait.sleep(ctx, g.gone) {
 				break

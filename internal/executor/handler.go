@@ -36,7 +36,7 @@ type attempt interface {
 }
 
 func (c Command) do(ctx context.Context, run attempt, log *zap.Logger) error {
-	log = log.With(zap.String("job", run.Job()), zap.String("run", run.ID()))
+	log = log.Named(run.Job()).With(zap.String("job", run.Job()), zap.String("run", run.ID()))
 	p, err := c.prepare(os.Environ(), runInfo{
 		job: run.Job(), id: run.ID(), trigger: string(run.Trigger()),
 		scheduledAt: run.ScheduledAt(), attempt: run.Attempt(), fencingToken: run.FencingToken(),
