@@ -83,6 +83,9 @@ func (as *attempts) execute(a attempt, returned func()) ended {
 	end.FinishedAt = end.StartedAt.Add(took).Truncate(time.Millisecond)
 	end.DurationMS = took.Milliseconds()
 	end.Output, end.ExitCode = run.result()
+	if end.Attempt == 1 {
+		end.LatenessMS = max(end.StartedAt.Sub(end.ScheduledAt).Milliseconds(), 0) // the claim may have taken long
+	}
 	var done bool
 	if end.Status, end.Reason, done = verdictOf(res); !done {
 		return as.interrupted(log, a, res.cause)

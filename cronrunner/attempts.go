@@ -13,7 +13,7 @@ import (
 // recordLimit is how long a shutdown waits, after the last handler has returned, for answers of etcd:
 // ends of runs, and claims whose outcome is unknown. What is not written by then is recovered by
 // whoever leads next.
-const recordLimit = 10 * time.Second
+const recordLimit = 5 * time.Second
 
 // attempts are the runs that this instance executes, across terms. Safe for concurrent use.
 type attempts struct {
@@ -31,12 +31,13 @@ type attempts struct {
 
 	mu       sync.Mutex
 	running  map[string]chan struct{} // by job/run; closed when the handler has returned
+	claims   map[string]int           // by job; claims that are not settled
 	slots    int                      // taken
 	listener func(ended)              // of the term; nil between terms
 }
 
 func newAttempts(s *Scheduler, leases *state.Leases) *attempts {
-	as := &attempts{s: s, leases: leases, running: make(map[string]chan struct{})}
+	as := &attempts{s: s, leases: leases, running: make(map[string]chan struct{}), claims: make(map[string]int)}
 	as.handlers, as.cancel = context.WithCancelCause(context.Background())
 	as.recording, as.giveUp = context.WithCancel(context.Background())
 	return as
@@ -68,7 +69,7 @@ func (as *attempts) release() {
 }
 
 // start executes an attempt in a slot that was reserved. It is called from one of the operations in
-// work, so drain cannot have passed.
+// work, so drain has not returned; it may have found no handler running already.
 func (as *attempts) start(a attempt) {
 	key := a.owned.Run.Job + "/" + a.owned.Run.ID
 	returned := make(chan struct{})
@@ -90,6 +91,27 @@ func (as *attempts) start(a attempt) {
 	})
 }
 
+// claim notes that a claim of a job is on its way, until settled is called.
+func (as *attempts) claim(job string) (settled func()) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.claims[job]++
+	return func() {
+		as.mu.Lock()
+		defer as.mu.Unlock()
+		if as.claims[job]--; as.claims[job] == 0 {
+			delete(as.claims, job)
+		}
+	}
+}
+
+// claiming reports whether a claim of a job is not settled, in this term or an earlier one.
+func (as *attempts) claiming(job string) bool {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	return as.claims[job] > 0
+}
+
 // has reports whether a run is being executed here.
 func (as *attempts) has(job, run string) bool {
 	as.mu.Lock()
@@ -105,27 +127,57 @@ func (as *attempts) listen(f func(ended)) {
 	as.listener = f
 }
 
-// drain lets handlers run until limit, then ends their contexts and waits for them, then for what etcd
-// has yet to answer.
+// drain lets handlers run until limit, then ends their contexts and waits for them, and for what etcd has
+// yet to answer. A claim that is confirmed meanwhile is a run like any other. When no handler runs and
+// etcd does not answer, it does not wait for the limit.
 func (as *attempts) drain(limit time.Duration) {
-	as.mu.Lock()
-	if n := len(as.running); n > 0 {
+	end := time.Now().Add(limit)
+	if n := as.calling(); n > 0 {
 		as.s.log.Info("draining: waiting for running runs", zap.Int("running", n), zap.Duration("limit", limit))
 	}
-	as.mu.Unlock()
-
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
-	handlers, all := make(chan struct{}), make(chan struct{})
-	waiting.Go(func() { as.waitHandlers(); close(handlers) })
+	all := make(chan struct{})
 	waiting.Go(func() { as.work.Wait(); close(all) })
-	if !within(limit, handlers) {
-		as.cancel(ErrDraining)
-		<-handlers
+
+	for time.Now().Before(end) {
+		handlers := make(chan struct{})
+		waiting.Go(func() { as.waitHandlers(); close(handlers) })
+		if !within(time.Until(end), handlers) {
+			break
+		}
+		if within(min(time.Until(end), recordLimit), all) {
+			break
+		}
+		if as.calling() == 0 {
+			break
+		}
 	}
-	within(recordLimit, all)
 	as.cancel(ErrDraining)
+	as.waitHandlers()
+	within(recordLimit, all)
 	as.giveUp()
+}
+
+// calling is how many handlers are being called.
+func (as *attempts) calling() (n int) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	for _, returned := range as.running {
+		if !isClosed(returned) {
+			n++
+		}
+	}
+	return n
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // waitHandlers returns when no handler is being called.
@@ -134,9 +186,7 @@ func (as *attempts) waitHandlers() {
 		var next chan struct{}
 		as.mu.Lock()
 		for _, returned := range as.running {
-			select {
-			case <-returned:
-			default:
+			if !isClosed(returned) {
 				next = returned
 			}
 		}

@@ -50,36 +50,39 @@ func decide(j *job, s situation, now time.Time) []verdict {
 		}
 	}
 
-	verdicts := older(j, s.cursor, last, now)
-	newest := verdict{status: state.Running, trigger: state.ByCatchUp, first: last, last: last, count: 1}
-	if onSchedule {
-		newest.trigger = state.BySchedule
-	}
+	verdicts, rest := outsideWindow(j, s.cursor, last, now)
 	if s.busy {
-		newest = newest.not(state.Skipped, state.ReasonOverlap)
+		first, last, count := j.schedule.Between(rest, last)
+		v := verdict{trigger: state.BySchedule, first: first, last: last, count: count}
+		if !onSchedule || count > 1 {
+			v.trigger = state.ByCatchUp
+		}
+		return append(verdicts, v.not(state.Skipped, state.ReasonOverlap))
 	}
-	return append(verdicts, newest)
-}
-
-// older are the verdicts on the times in (cursor, newest): none of them is run, since a newer one is
-// there. Those outside the window say so.
-func older(j *job, cursor, newest, now time.Time) []verdict {
-	var verdicts []verdict
-	upTo := newest.Add(-time.Second)
-	edge := now.Add(-j.CatchUp.Window)
-	if first, last, n := j.schedule.Between(cursor, minTime(edge, upTo)); n > 0 {
-		v := verdict{trigger: state.ByCatchUp, first: first, last: last, count: n}
-		verdicts = append(verdicts, v.not(state.Missed, state.ReasonWindow))
-	}
-	if first, last, n := j.schedule.Between(maxTime(edge, cursor), upTo); n > 0 {
-		v := verdict{trigger: state.ByCatchUp, first: first, last: last, count: n}
+	if first, last, count := j.schedule.Between(rest, last.Add(-time.Second)); count > 0 {
+		v := verdict{trigger: state.ByCatchUp, first: first, last: last, count: count}
 		reason := state.ReasonSuperseded
 		if j.CatchUp.Policy == None {
 			reason = state.ReasonCatchUp
 		}
 		verdicts = append(verdicts, v.not(state.Missed, reason))
 	}
-	return verdicts
+	newest := verdict{status: state.Running, trigger: state.ByCatchUp, first: last, last: last, count: 1}
+	if onSchedule {
+		newest.trigger = state.BySchedule
+	}
+	return append(verdicts, newest)
+}
+
+// outsideWindow is the verdict on the times before newest that are older than the catch-up window, and
+// the instant after which the others lie.
+func outsideWindow(j *job, cursor, newest, now time.Time) (verdicts []verdict, rest time.Time) {
+	rest = maxTime(cursor, minTime(now.Add(-j.CatchUp.Window), newest.Add(-time.Second)))
+	if first, last, count := j.schedule.Between(cursor, rest); count > 0 {
+		v := verdict{trigger: state.ByCatchUp, first: first, last: last, count: count}
+		verdicts = append(verdicts, v.not(state.Missed, state.ReasonWindow))
+	}
+	return verdicts, rest
 }
 
 func (v verdict) not(status state.RunStatus, reason string) verdict {

@@ -43,8 +43,10 @@ func (r *Run) ScheduledAt() time.Time { return r.record.ScheduledAt }
 // Attempt counts from 1.
 func (r *Run) Attempt() int { return r.record.Attempt }
 
-// FencingToken grows with every claim in the cluster. A target that remembers the greatest token it has
-// seen and refuses smaller ones is safe from an instance that was frozen and wakes up.
+// FencingToken is greater with each claim of the job, and never smaller than that of any earlier claim in
+// the cluster. (Claims of different jobs that were made in one transaction share theirs.) A target that
+// remembers the greatest token it has seen and refuses smaller ones is safe from an instance that was
+// frozen and wakes up.
 func (r *Run) FencingToken() int64 { return r.record.FencingToken }
 
 // SetOutput sets the output that is kept in the record; its last 16 KiB are.

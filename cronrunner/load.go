@@ -21,6 +21,7 @@ func (t *term) load(jobs map[string]*job) {
 		if js := t.jobs[name]; js != nil && js.job != nil {
 			continue
 		}
+		// One that was retired starts anew: what is still under way for it is applied by name.
 		t.jobs[name] = &jobState{name: name, job: j, working: true} // until it is loaded
 		names = append(names, name)
 		if len(names) == loadChunk {
@@ -32,6 +33,9 @@ func (t *term) load(jobs map[string]*job) {
 		t.toLoad = append(t.toLoad, names)
 	}
 }
+
+// retireAgain is the pause before jobs that are not ours are looked for again, after a failure.
+const retireAgain = 15 * time.Second
 
 // loadJobs reads a chunk of jobs and brings their specs in etcd up to date. Jobs that could not be read
 // or written are tried again one by one.
@@ -167,9 +171,11 @@ func (t *term) findRetired() effect {
 			spec.UpdatedAt = t.now().UTC().Truncate(time.Second)
 			status := def.View.Status
 			status.NextRunAt = time.Time{}
-			if def, err = t.s.store.Define(t.s.attempts.recording, t.held, def, spec, status); err != nil {
-				break
+			defined, fault := t.s.store.Define(t.s.attempts.recording, t.held, def, spec, status)
+			if err = errors.Join(err, fault); fault != nil {
+				continue
 			}
+			def = defined
 		}
 		if len(def.View.Status.Live) > 0 {
 			left = append(left, def)
@@ -180,7 +186,8 @@ func (t *term) findRetired() effect {
 			return err
 		}
 		if err != nil {
-			t.log.Warn("jobs that are no longer ours could not all be looked at; the next term will", zap.Error(err))
+			t.log.Warn("jobs that are no longer ours could not all be looked at, trying again", zap.Error(err))
+			t.retireAt = time.Now().Add(retireAgain)
 		}
 		for _, def := range left {
 			if t.jobs[def.Spec.Name] == nil {

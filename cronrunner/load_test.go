@@ -186,9 +186,9 @@ func TestRegisterWhileRunning(t *testing.T) {
 // clock is a wall clock that can be set.
 type clock struct{ offset atomic.Int64 }
 
-func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
+func (c *clock) now() time.Time { return time.Now().Round(0).Add(time.Duration(c.offset.Load())) }
 
-func TestAClockSetBackRepeatsNothingAndIsNotSilent(t *testing.T) {
+func TestAClockSetBackRepeatsNothing(t *testing.T) {
 	b := newBench(t)
 	c := &clock{}
 	i := b.start(Config{Now: c.now}, secondly("tick", quick))

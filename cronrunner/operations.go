@@ -32,6 +32,7 @@ func (t *term) claim(j *job, def state.Definition, v verdict) effect {
 }
 
 func (t *term) claimRun(j *job, def state.Definition, v verdict) (state.Owned, state.View, *state.Grant, error) {
+	defer t.s.attempts.claim(j.Name)()
 	ctx, cancel := context.WithTimeout(t.s.attempts.recording, j.LockTTL)
 	defer cancel()
 	grant, err := t.s.attempts.leases.For(j.LockTTL).Acquire(ctx, j.lockMargin())
@@ -70,7 +71,7 @@ func (t *term) recordVerdict(j *job, def state.Definition, v verdict) effect {
 // cursor says.
 func (t *term) decided(js *jobState, v verdict, view state.View, err error) error {
 	if errors.Is(err, state.ErrRunExists) {
-		js.floor = maxTime(js.floor, v.last)
+		js.floor = maxTime(js.floor, v.first)
 	}
 	return t.settled(js, view, err)
 }

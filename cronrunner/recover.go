@@ -20,59 +20,103 @@ import (
 // ours: then its runs can only be ended.
 //
 // A lock can go while its instance lives, when its lease is revoked from outside or by an etcd in trouble.
-// Then the handler has been told to stop, and has its grace to do so before anyone goes on with the run.
-// lostAt is when that was seen; zero before.
+// Then the handler has been told to stop, and is given its grace to do so before anyone goes on with the
+// run. That is as good as can be done from here: the instance may hear of the loss later than we do, and
+// only fencing tokens are safe from it. lostAt is when the loss was seen; zero before.
 func (t *term) recoverJob(name string, j *job, lostAt time.Time) effect {
-	as := t.s.attempts
-	defs, err := t.s.store.Definitions(as.recording, []string{name})
-	def := defs[name]
-	live := slices.DeleteFunc(slices.Clone(def.View.Status.Live), func(id string) bool { return as.has(name, id) })
-	var foreign bool
-	if err == nil && def.Broken == nil && len(live) > 0 {
-		foreign, err = t.s.store.Locked(as.recording, name)
-	}
-	view := def.View
-	if err == nil && def.Broken == nil && !foreign {
-		for _, id := range live {
-			if view, err = t.recoverRun(j, def, view, id, lostAt); err != nil {
-				break
-			}
-		}
-	}
+	foreign, view, err := t.recoverLive(name, j, lostAt)
 	return func(t *term) error {
 		js := t.jobs[name]
-		if err == nil && def.Broken != nil {
-			js.reload, err = true, def.Broken
-		}
 		switch {
 		case errors.Is(err, errStopping):
 			if js.lostAt.IsZero() {
 				js.lostAt = time.Now()
 			}
+			js.recover = true
 			t.retryIn(js, stopTime(j)-time.Since(js.lostAt))
 			return nil
+		case errors.Is(err, errReload), errors.Is(err, state.ErrBadRecord):
+			js.reload, js.recover = true, true
+			t.retryIn(js, firstPause)
+			return nil
 		case errors.Is(err, state.ErrLocked), errors.Is(err, state.ErrNotOwner):
-			err = nil // somebody was faster; look again
-		case err == nil:
-			js.recover, js.lostAt = false, time.Time{}
+			js.recover, err = true, nil // somebody was faster; look again
+		case err != nil:
+			js.recover = true
+		default:
+			js.lostAt = time.Time{}
 			t.setForeign(js, foreign)
 		}
 		return t.settled(js, view, err)
 	}
 }
 
+// recoverLive does the work of recoverJob. foreign tells that a run goes on under its own lock.
+func (t *term) recoverLive(name string, j *job, lostAt time.Time) (foreign bool, view state.View, err error) {
+	as := t.s.attempts
+	defs, err := t.s.store.Definitions(as.recording, []string{name})
+	if err != nil {
+		return false, state.View{}, err
+	}
+	def := defs[name]
+	if def.Broken != nil || def.SpecRev == 0 {
+		return false, def.View, errReload
+	}
+	live := slices.DeleteFunc(slices.Clone(def.View.Status.Live), func(id string) bool { return as.has(name, id) })
+	if len(live) == 0 {
+		return false, def.View, nil
+	}
+	lock, err := t.s.store.LockOf(as.recording, name)
+	if err != nil {
+		return false, def.View, err
+	}
+	if lock != nil {
+		if lock.Instance != t.s.self.ID {
+			return true, def.View, nil
+		}
+		return false, def.View, t.clearOwnLock(lock)
+	}
+	view = def.View
+	for _, id := range live {
+		if view, err = t.recoverRun(j, def, view, id, lostAt); err != nil {
+			break
+		}
+	}
+	return false, view, err
+}
+
+// clearOwnLock deletes a lock of this instance under which nothing is executed. It is what an earlier try
+// of a claim leaves behind that was applied after a later try was refused, or an attempt that could not
+// give it back. Nobody else would: its lease is alive, for it is ours.
+func (t *term) clearOwnLock(lock *state.HeldLock) error {
+	as := t.s.attempts
+	if as.claiming(lock.Job) || as.has(lock.Job, lock.Run) {
+		return errStopping // its claim is not settled, or it is executed after all
+	}
+	t.log.Warn("clearing a lock of this instance under which nothing runs", zap.String("job", lock.Job), zap.String("run", lock.Run))
+	owned := state.Owned{Run: state.Run{Job: lock.Job, ID: lock.Run}, Revision: lock.Revision}
+	if err := t.s.store.Unlock(as.recording, owned); err != nil {
+		return err
+	}
+	return state.ErrLocked // it was; look again
+}
+
 // recoverRun goes on with a run that has lost its instance, or ends it, as its job says.
 func (t *term) recoverRun(j *job, def state.Definition, view state.View, id string, lostAt time.Time) (state.View, error) {
 	as := t.s.attempts
-	lost, rev, err := t.s.store.Run(as.recording, def.Spec.Name, id)
+	name := def.Spec.Name
+	lost, rev, err := t.s.store.Run(as.recording, name, id)
 	switch {
-	case errors.Is(err, state.ErrNotFound): // its record was deleted by hand; it is owed an end
+	case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord):
+		// Deleted or broken by hand: what it said is gone, but it is owed an end.
 		at, _ := state.RunIDTime(id)
-		lost = state.Run{Job: def.Spec.Name, ID: id, Trigger: state.BySchedule, ScheduledAt: at, Status: state.Running}
+		lost = state.Run{Job: name, ID: id, Trigger: state.BySchedule, ScheduledAt: at, Status: state.Running}
 	case err != nil:
 		return view, err
+	case lost.Status.Final():
+		return view, errReload // it ended since the status was read
 	}
-	if lost.Instance != t.s.self.ID && (lostAt.IsZero() || time.Since(lostAt) < stopTime(j)) {
+	if lost.Instance != "" && lost.Instance != t.s.self.ID && (lostAt.IsZero() || time.Since(lostAt) < stopTime(j)) {
 		if lives, err := t.s.store.Present(as.recording, lost.Instance); err != nil || lives {
 			return view, errors.Join(err, errStopping)
 		}
@@ -84,7 +128,7 @@ func (t *term) recoverRun(j *job, def state.Definition, view state.View, id stri
 		end := failLost(lost, why, now)
 		view, err = t.s.store.Abandon(as.recording, t.held, was, end, view)
 		if err == nil {
-			t.log.Warn("run of a lost instance has failed", zap.String("job", lost.Job), zap.String("run", id), zap.String("why", why))
+			t.log.Warn("run of a lost instance has failed", zap.String("job", name), zap.String("run", id), zap.String("why", why))
 			t.s.observer.Observe(Recorded{Run: end, Status: view.Status})
 		}
 		return view, err
@@ -97,6 +141,7 @@ func (t *term) takeOver(j *job, was state.Owned, view state.View, now time.Time)
 	if !as.reserve() {
 		return view, errNoSlot
 	}
+	defer as.claim(j.Name)()
 	ctx, cancel := context.WithTimeout(as.recording, j.LockTTL)
 	defer cancel()
 	grant, err := as.leases.For(j.LockTTL).Acquire(ctx, j.lockMargin())
@@ -128,6 +173,9 @@ func stopTime(j *job) time.Duration {
 	return j.Grace + lockSlack
 }
 
+// errReload is a job whose status or records are not what they were when it was decided to recover it.
+var errReload = errors.New("the job's records have changed")
+
 // errNoSlot postpones a recovery until a slot is free.
 var errNoSlot = errors.New("no slot is free for another attempt")
 
@@ -137,7 +185,7 @@ func mayResume(j *job, r *state.Run) (why string, ok bool) {
 	case j == nil:
 		return "its job is not among the leader's jobs", false
 	case r.Attempt == 0:
-		return "its record was deleted", false
+		return "its record was deleted or cannot be decoded", false
 	case j.Recovery.Policy == Fail:
 		return "its job is not resumed (recovery: fail)", false
 	case r.Attempt > j.Recovery.Max:
@@ -198,10 +246,11 @@ func (t *term) watchLocks() {
 	keys := t.s.store.Keys()
 	ctx, cancel := context.WithCancel(t.s.attempts.recording)
 	t.watchingLocks = cancel
+	// A job whose recovery is under way may have been read before the lock went, so it is looked at again.
 	vanished := func(gone func(job string) bool) {
 		t.tell(func(t *term) error {
 			for _, js := range t.jobs {
-				if js.foreign && gone(js.name) {
+				if (js.foreign || js.working) && gone(js.name) {
 					js.recover = true
 					t.enqueue(js)
 				}
@@ -219,8 +268,9 @@ func (t *term) watchLocks() {
 				vanished(func(job string) bool { return !there[job] })
 			},
 			Event: func(ev *clientv3.Event) {
-				if job := keys.JobOfLock(string(ev.Kv.Key)); ev.Type == mvccpb.Event_DELETE {
-					vanished(func(name string) bool { return name == job })
+				if ev.Type == mvccpb.Event_DELETE {
+					deleted := keys.JobOfLock(string(ev.Kv.Key))
+					vanished(func(job string) bool { return job == deleted })
 				}
 			},
 		}, clientv3.WithFilterPut())

@@ -69,10 +69,15 @@ type instance struct {
 // start runs a scheduler with jobs until the test ends.
 func (b *bench) start(cfg Config, jobs ...Job) *instance {
 	b.t.Helper()
+	return b.startOn(b.cluster.Client(b.t), cfg, jobs...)
+}
+
+func (b *bench) startOn(client *clientv3.Client, cfg Config, jobs ...Job) *instance {
+	b.t.Helper()
 	seen := &events{}
 	cfg.Observer = seen
 	cfg.LeaderTTL = orDefault(cfg.LeaderTTL, 2*time.Second)
-	s, err := New(b.cluster.Client(b.t), cfg)
+	s, err := New(client, cfg)
 	require.NoError(b.t, err)
 	for _, j := range jobs {
 		require.NoError(b.t, s.Register(j))
@@ -100,12 +105,17 @@ func (i *instance) waitFor(match func(Event) bool) {
 // handOver makes the leader give way to another candidate, once there is one.
 func (b *bench) handOver(from, to *instance) {
 	b.t.Helper()
-	require.Eventually(b.t, func() bool {
-		resp, err := b.client.Get(b.t.Context(), b.store.Keys().Candidates(), clientv3.WithPrefix(), clientv3.WithCountOnly())
-		return err == nil && resp.Count > 1
-	}, patience, 5*time.Millisecond)
+	b.waitCandidates(2)
 	require.NoError(b.t, from.Elector().Resign(b.t.Context()))
 	to.waitLeading()
+}
+
+func (b *bench) waitCandidates(n int64) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		resp, err := b.client.Get(b.t.Context(), b.store.Keys().Candidates(), clientv3.WithPrefix(), clientv3.WithCountOnly())
+		return err == nil && resp.Count == n
+	}, patience, 5*time.Millisecond)
 }
 
 // runs is a job's whole history, oldest first.
@@ -355,9 +365,9 @@ func TestAHandlerThatIgnoresItsContextIsReported(t *testing.T) {
 	})
 	n := count(b.runs("ok"), state.Succeeded)
 	b.waitRuns("ok", reached(n+1, state.Succeeded)) // the scheduler goes on
-	locked, err := b.store.Locked(t.Context(), "stubborn")
+	lock, err := b.store.LockOf(t.Context(), "stubborn")
 	require.NoError(t, err)
-	require.True(t, locked, "it holds its lock")
+	require.NotNil(t, lock, "it holds its lock")
 	close(release)
 	i.stop()
 }

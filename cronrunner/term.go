@@ -3,6 +3,7 @@ package cronrunner
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
@@ -65,6 +66,9 @@ type term struct {
 	opSeq int
 
 	watchingLocks context.CancelFunc
+	retireAt      time.Time // when to look again for jobs that are not ours; zero when all were looked at
+	warned        time.Time // when a job that does not advance was last named
+	unnamed       int       // how many were not, since then
 }
 
 // effect is what an operation did, applied by the loop.
@@ -129,10 +133,9 @@ func (t *term) loop(ctx context.Context) error {
 		case <-timer.C:
 		}
 		now := t.now()
-		if now.Before(last.Add(-time.Second)) {
-			t.log.Warn("the wall clock was set back; scheduled times that were decided are not decided again",
-				zap.Duration("by", last.Sub(now)))
-			t.table.rewind(now)
+		if by := last.Round(0).Sub(now.Round(0)); by > time.Second { // by the wall clock alone
+			t.log.Warn("the wall clock was set back: nothing is due before it has passed the last scheduled time that was decided",
+				zap.Duration("by", by))
 		}
 		last = now
 		t.pass(now)
@@ -164,6 +167,10 @@ func (t *term) pass(now time.Time) {
 			delete(t.retries, js)
 			t.enqueue(js)
 		}
+	}
+	if !t.retireAt.IsZero() && time.Now().After(t.retireAt) {
+		t.retireAt = time.Time{}
+		t.retire()
 	}
 	for len(t.toLoad) > 0 && len(t.ops) < maxOperations {
 		chunk := t.toLoad[0]
@@ -235,6 +242,7 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 		return
 	}
 	if js.recover {
+		js.recover = false // from here on, whoever sets it has seen something that the operation may not
 		lostAt := js.lostAt
 		t.work(js, func() effect { return t.recoverJob(js.name, js.job, lostAt) })
 		return
@@ -317,14 +325,21 @@ func (t *term) settled(js *jobState, view state.View, err error) error {
 		js.reload = true
 		return nil
 	default:
-		if errors.Is(err, state.ErrLeaseLost) {
-			js.reload = true // a claim may have landed before its lease was lost
-		}
 		js.pause = min(max(2*js.pause, firstPause), maxPause)
-		t.retryIn(js, js.pause)
-		t.log.Warn("job not advanced, trying again", zap.String("job", js.name), zap.Duration("in", js.pause), zap.Error(err))
+		t.retryIn(js, js.pause/2+rand.N(js.pause))
+		t.warnStuck(js, err)
 		return nil
 	}
+}
+
+// warnStuck names one job a second at most: a fault of etcd is one of every job.
+func (t *term) warnStuck(js *jobState, err error) {
+	if time.Since(t.warned) < time.Second {
+		t.unnamed++
+		return
+	}
+	t.log.Warn("job not advanced, trying again", zap.String("job", js.name), zap.Int("and_others", t.unnamed), zap.Error(err))
+	t.warned, t.unnamed = time.Now(), 0
 }
 
 // retryIn leaves a job alone for a while.

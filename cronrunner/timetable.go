@@ -62,19 +62,6 @@ func (t *timetable) due(now time.Time, each func(*jobState)) {
 	}
 }
 
-// rewind computes every entry anew. It is for a wall clock that was set back: without it nothing would
-// be due for as long as the step.
-func (t *timetable) rewind(now time.Time) {
-	t.byTime = t.byTime[:0]
-	for _, e := range t.entries {
-		if e.next = e.schedule.Next(now); !e.next.IsZero() {
-			e.index = len(t.byTime)
-			t.byTime = append(t.byTime, e)
-		}
-	}
-	heap.Init(&t.byTime)
-}
-
 type entryHeap []*entry
 
 func (h entryHeap) Len() int           { return len(h) }

@@ -38,14 +38,6 @@ func TestTimetableEmpty(t *testing.T) {
 	require.Empty(t, dueAt(newTimetable(), noon))
 }
 
-func TestTimetableAfterTheClockWasSetBack(t *testing.T) {
-	table := newTimetable()
-	addJob(t, table, "a", "* * * * *", noon)
-	require.Equal(t, []string{"a"}, dueAt(table, noon.Add(2*time.Hour)))
-	table.rewind(noon)
-	require.Equal(t, noon.Add(time.Minute), table.next(), "not silent for two hours")
-}
-
 // Against a plain list: what is due, and when the next is.
 func TestTimetableAgainstAList(t *testing.T) {
 	schedules := []string{"* * * * * *", "*/3 * * * * *", "*/7 * * * * *", "* * * * *", "30 * * * * *", "0 13 * * *"}

@@ -92,16 +92,18 @@ func (e *Elector) watchBlockers(ctx context.Context) {
 		if err != nil {
 			continue // the campaign itself will say so
 		}
-		e.blocked.Store(nil)
+		var blocker *string
 		for _, kv := range resp.Kvs {
 			if kv.Lease != 0 {
 				continue
 			}
 			key := string(kv.Key)
-			e.blocked.Store(&key)
-			e.log.Error("an election key without a lease blocks every candidate: it was restored from a backup "+
+			blocker = &key
+			e.log.Error("an election key without a lease blocks every candidate after it: it was restored from a backup "+
 				"or put there by a tool, and will not go by itself; delete it", zap.String("key", key))
+			break
 		}
+		e.blocked.Store(blocker)
 	}
 }
 

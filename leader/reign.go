@@ -108,9 +108,11 @@ func (e *Elector) watchKey(ctx context.Context, s seat, deleted func()) {
 			}
 		},
 		Event: func(ev *clientv3.Event) {
-			if ev.Type == mvccpb.Event_DELETE {
+			switch {
+			case string(ev.Kv.Key) != s.term.Key: // Follow follows a prefix
+			case ev.Type == mvccpb.Event_DELETE:
 				gone = true
-			} else {
+			default:
 				check(ev.Kv)
 			}
 			if gone {

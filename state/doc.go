@@ -26,6 +26,11 @@
 // success, so it applies at most once, and a refusal reads back what stands there in the same
 // transaction. If that is byte for byte what was to be written, the earlier try had landed.
 //
+// A refusal by a compare that may hold again (no lock, no control) leaves an earlier try open that is
+// still on its way. The run's key settles that too: whatever the leader decides next about the scheduled
+// time writes the same key, so one of the two is refused; and a run that turns out to be claimed, with
+// nobody executing it, is recovered like any other that has lost its instance.
+//
 // # Leases
 //
 // [Lease] knows, conservatively, how long it is still surely held: it counts from the instant before a

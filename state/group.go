@@ -146,8 +146,7 @@ func (g *group) take() []*waiter {
 // theirs. What makes etcd refuse the transaction as a whole (one lease that is gone is enough) is found
 // by sending one by one.
 func (g *group) send(ctx context.Context, batch []*waiter) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.timeout)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	if len(batch) == 1 {
 		g.answerOne(ctx, batch[0])
 		return
@@ -156,8 +155,10 @@ func (g *group) send(ctx context.Context, batch []*waiter) {
 	for i, w := range batch {
 		ops[i] = clientv3.OpTxn(w.m.If, w.m.Then, w.m.Else)
 	}
+	callCtx, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
 	start := time.Now()
-	resp, err := g.kv.Txn(ctx).Then(ops...).Commit()
+	resp, err := g.kv.Txn(callCtx).Then(ops...).Commit()
 	g.hook(time.Since(start), len(batch), err)
 	if err != nil && definite(err) {
 		for _, w := range batch {
@@ -180,6 +181,8 @@ func (g *group) send(ctx context.Context, batch []*waiter) {
 }
 
 func (g *group) answerOne(ctx context.Context, w *waiter) {
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
 	start := time.Now()
 	resp, err := g.kv.Txn(ctx).If(w.m.If...).Then(w.m.Then...).Else(w.m.Else...).Commit()
 	g.hook(time.Since(start), 1, err)

@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	firstWindow = time.Hour        // how far back the first range of a page looks
-	minWindow   = time.Second      // ids have whole seconds
-	ahead       = 10 * time.Minute // how far in the future an id may lie: clocks differ
+	firstWindow = time.Hour            // how far back the first range of a page looks
+	minWindow   = time.Second          // ids have whole seconds
+	maxWindow   = 366 * 24 * time.Hour // and how far a later one does
+	ahead       = 10 * time.Minute     // how far in the future an id may lie: clocks differ
 	maxPage     = 1000
 )
 
@@ -24,7 +25,7 @@ type Page struct {
 
 // History reads up to limit runs of job (1 to 1000), newest first, beginning before the run id cursor,
 // or with the newest when that is "". A record that cannot be decoded is among them with its job, its id
-// and the fault as its error, so that it hides no others.
+// and the fault as its error, so that it hides no others; a key that is no run id is left out.
 //
 // Ids sort by time, so it ranges over windows of time, going back: a window that holds too much is
 // narrowed, the one after is wider again. (Asked to sort descending, etcd reads the whole history for
@@ -77,9 +78,9 @@ func (s *Store) history(ctx context.Context, prefix, cursor string, limit int) (
 		}
 		slices.Reverse(kvs)
 		page.add(prefix, kvs, left)
-		end, newest, window = prefix+RunID(from), from, window*4
+		end, newest, window = prefix+RunID(from), from, min(window*4, maxWindow)
 	}
-	if newest.After(oldest) && page.Next == "" {
+	if newest.After(oldest) && page.Next == "" && len(page.Runs) > 0 {
 		page.Next = page.Runs[len(page.Runs)-1].ID
 	}
 	return page, nil
@@ -87,22 +88,29 @@ func (s *Store) history(ctx context.Context, prefix, cursor string, limit int) (
 
 // add appends at most limit runs and says where the next page begins if some are left.
 func (p *Page) add(prefix string, kvs []*mvccpb.KeyValue, limit int) {
-	for _, kv := range kvs[:min(len(kvs), limit)] {
+	for _, kv := range kvs {
+		id := string(kv.Key)[len(prefix):]
+		if _, err := RunIDTime(id); err != nil {
+			continue
+		}
+		if limit == 0 {
+			p.Next = p.Runs[len(p.Runs)-1].ID
+			return
+		}
+		limit--
 		r, err := decodeRun(kv)
-		r.ID = string(kv.Key)[len(prefix):]
+		r.ID = id
 		if err != nil {
 			r.Error = err.Error()
 		}
 		p.Runs = append(p.Runs, r)
 	}
-	if len(kvs) > limit {
-		p.Next = p.Runs[len(p.Runs)-1].ID
-	}
 }
 
 // oldestID is the time of the first id, or a time after every other when there is none.
 func (s *Store) oldestID(ctx context.Context, prefix string) (time.Time, error) {
-	resp, err := s.rangeOnce(ctx, prefix, prefix+"~", 1)
+	epoch := time.Unix(0, 0) // before every run there has ever been
+	resp, err := s.rangeOnce(ctx, prefix+RunID(epoch), prefix+"~", 1)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -111,7 +119,7 @@ func (s *Store) oldestID(ctx context.Context, prefix string) (time.Time, error) 
 	}
 	t, err := RunIDTime(string(resp.Kvs[0].Key)[len(prefix):])
 	if err != nil {
-		return time.Time{}, nil //nolint:nilerr // put by hand; then the windows grow until they hold it
+		return epoch, nil //nolint:nilerr // put there by hand; what came first is not known
 	}
 	return t, nil
 }

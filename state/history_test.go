@@ -93,3 +93,16 @@ func TestHistoryShowsABrokenRecord(t *testing.T) {
 	require.Equal(t, RunID(f.at.Add(time.Minute)), page.Runs[1].ID)
 	require.Contains(t, page.Runs[1].Error, ErrBadRecord.Error())
 }
+
+func TestHistoryLeavesOutKeysThatAreNoRuns(t *testing.T) {
+	for _, odd := range []string{"0-put-by-hand", "2", "zzz"} {
+		f := setup(t)
+		f.putRuns(RunID(f.at), RunID(f.at.Add(time.Minute)))
+		_, err := f.client.Put(t.Context(), f.keys.Runs(testJob)+odd, "{}")
+		require.NoError(t, err)
+		for _, limit := range []int{1, 2, 10} {
+			ids, _ := f.pages(limit)
+			require.Equal(t, []string{RunID(f.at.Add(time.Minute)), RunID(f.at)}, ids, "%s, limit %d", odd, limit)
+		}
+	}
+}

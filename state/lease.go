@@ -26,6 +26,8 @@ const (
 	checkEvery = 100 * time.Millisecond
 	// revokeTimeout bounds the courtesy of revoking a lease; it would end by itself.
 	revokeTimeout = 2 * time.Second
+	// maxHedge is how many renewals of a lease are on their way at once.
+	maxHedge = 3
 	// retryFloor is the first pause after a failed grant or renewal; it doubles up to a tenth of the TTL.
 	retryFloor = 50 * time.Millisecond
 )
@@ -196,7 +198,7 @@ func (l *Lease) renew(ctx context.Context, g *Grant) {
 		case <-time.After(g.untilRenewal()):
 		}
 		for {
-			err := l.renewOnce(ctx, g)
+			err := l.renewHedged(ctx, g)
 			if err == nil {
 				if !wait.logged.IsZero() {
 					l.log.Info("lease renewed again", zap.Duration("ttl", l.ttl))
@@ -219,13 +221,35 @@ func (l *Lease) renew(ctx context.Context, g *Grant) {
 	}
 }
 
+// renewHedged renews once. A request that is not answered within a sixth of the TTL is not given up, but
+// another one is sent beside it: a slow etcd is waited for, and one member that is silent does not cost
+// the lease. It returns when one is answered, when the lease is known to be gone, or when none was.
+func (l *Lease) renewHedged(ctx context.Context, g *Grant) error {
+	ctx, cancel := context.WithTimeout(ctx, max(l.ttl/2, time.Second))
+	defer cancel()
+	answers := make(chan error, maxHedge)
+	for sent, pending := 0, 0; ; {
+		if sent < maxHedge {
+			sent++
+			pending++
+			l.done.Go(func() { answers <- l.renewOnce(ctx, g) })
+		}
+		select {
+		case err := <-answers:
+			pending--
+			if err == nil || errors.Is(err, rpctypes.ErrLeaseNotFound) || pending == 0 {
+				return err
+			}
+		case <-time.After(l.ttl / 6):
+		}
+	}
+}
+
 // renewOnce sends one renewal. The lease is surely held for its TTL from the instant before that: the
 // server counts from some later one, whenever its answer comes.
 func (l *Lease) renewOnce(ctx context.Context, g *Grant) error {
-	callCtx, cancel := context.WithTimeout(ctx, max(l.ttl/3, time.Second))
-	defer cancel()
 	sent := time.Now()
-	resp, err := l.lessor.KeepAliveOnce(callCtx, g.ID)
+	resp, err := l.lessor.KeepAliveOnce(ctx, g.ID)
 	if err != nil {
 		return err
 	}
@@ -234,7 +258,7 @@ func (l *Lease) renewOnce(ctx context.Context, g *Grant) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if sent.After(g.sent) { // the newest request's promise counts, even if it is a shorter one
+	if sent.After(g.sent) { // answers can overtake each other; the newest request's promise counts
 		g.sent, g.ttl = sent, time.Duration(resp.TTL)*time.Second
 		l.broadcast()
 	}
@@ -416,6 +440,13 @@ func (b *backoff) sleep(ctx context.Context, stop <-chan struct{}) bool {
 		return false
 	case <-time.After(pause):
 		return true
+	}
+}
+
+// lasted begins anew if what was tried went well for a while.
+func (b *backoff) lasted(d time.Duration) {
+	if d > 2*b.limit {
+		b.next = retryFloor
 	}
 }
 

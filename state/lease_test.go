@@ -25,6 +25,8 @@ type fakeServer struct {
 	lost    bool          // requests are applied, answers do not come
 	down    bool          // requests do not arrive
 	renewed int
+	swallow int // every so many-th request is not answered
+	calls   int
 }
 
 func newFakeServer() *fakeServer {
@@ -40,7 +42,9 @@ func (f *fakeServer) set(change func(*fakeServer)) {
 // call carries a request there, applies it, and carries the answer back.
 func (f *fakeServer) call(ctx context.Context, apply func() error) error {
 	f.mu.Lock()
-	there, back, down, lost := f.there, f.back, f.down, f.lost
+	f.calls++
+	swallowed := f.swallow > 0 && f.calls%f.swallow == 0
+	there, back, down, lost := f.there, f.back, f.down || swallowed, f.lost
 	f.mu.Unlock()
 	if down {
 		<-ctx.Done()
@@ -164,6 +168,21 @@ func TestLeaseTrustCountsFromTheRequest(t *testing.T) {
 
 		f.set(func(f *fakeServer) { f.down = true })
 		requireEndsBeforeServer(t, f, g, held, time.Second)
+	})
+}
+
+// One request in three is swallowed by a member that does not answer: the others keep the lease.
+func TestLeaseSurvivesASilentMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeServer()
+		l := openLease(t, f)
+		g, err := l.Acquire(t.Context(), 1500*time.Millisecond)
+		require.NoError(t, err)
+		held, release := g.Hold(t.Context(), 1500*time.Millisecond)
+		defer release()
+		f.set(func(f *fakeServer) { f.swallow = 3 })
+		time.Sleep(time.Minute)
+		require.NoError(t, held.Err())
 	})
 }
 

@@ -75,8 +75,9 @@ func (s *Store) sentinel(ctx context.Context, l *Lease) {
 			wait.sleep(ctx, g.Gone())
 			continue
 		}
-		wait.next = retryFloor
+		began := time.Now()
 		s.watchSentinel(ctx, key, rev, g)
+		wait.lasted(time.Since(began))
 		l.Nudge()
 		wait.sleep(ctx, g.Gone()) // until the renewal has told
 	}

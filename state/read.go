@@ -94,20 +94,6 @@ type HeldLock struct {
 	Revision int64
 }
 
-// Locks reads every lock, and the revision at which they were read.
-func (s *Store) Locks(ctx context.Context) ([]HeldLock, int64, error) {
-	kvs, rev, err := s.list(ctx, s.keys.Locks())
-	if err != nil {
-		return nil, 0, err
-	}
-	locks := make([]HeldLock, len(kvs))
-	for i, kv := range kvs {
-		l, _ := decode[Lock]("lock", kv.Value) // whatever it says, it locks
-		locks[i] = HeldLock{Lock: l, Job: s.keys.JobOfLock(string(kv.Key)), Revision: kv.CreateRevision}
-	}
-	return locks, rev, nil
-}
-
 // Instances reads who takes part. A value that cannot be decoded is shown by its key alone.
 func (s *Store) Instances(ctx context.Context) ([]Instance, error) {
 	kvs, _, err := s.list(ctx, s.keys.Instances())
@@ -142,8 +128,12 @@ func RandomSuffix() string {
 	return strings.ToLower(rand.Text()[:5])
 }
 
-// Locked reports whether a job's lock is held by anybody.
-func (s *Store) Locked(ctx context.Context, job string) (bool, error) {
+// LockOf reads a job's lock; nil when it is not locked.
+func (s *Store) LockOf(ctx context.Context, job string) (*HeldLock, error) {
 	kv, err := s.getOne(ctx, s.keys.Lock(job))
-	return kv != nil, err
+	if kv == nil || err != nil {
+		return nil, err
+	}
+	l, _ := decode[Lock]("lock", kv.Value) // whatever it says, it locks
+	return &HeldLock{Lock: l, Job: job, Revision: kv.CreateRevision}, nil
 }

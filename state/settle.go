@@ -10,8 +10,8 @@ import (
 // still be on its way. So once in doubt it goes on, with capped backoff, until ctx ends; the error then
 // is ctx's, and the outcome stays unknown.
 //
-// A lease that is not there any more is an answer after all: no try with that lease can be applied from
-// now on, so what a linearizable read finds is final. The caller reads (see apply).
+// A lease that is not there any more is an answer after all: etcd looks for it only when the compares
+// hold, so no earlier try was applied, and none can be with that lease from now on.
 func (s *Store) settle(ctx context.Context, m Mutation) (Result, error) {
 	wait := &backoff{next: retryFloor, limit: time.Second}
 	unknown := false

@@ -94,7 +94,7 @@ func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
 		}
 		res, err := s.settle(ctx, m)
 		if isLeaseNotFound(err) {
-			return s.afterLeaseLoss(ctx, runKey, value, t.view, err)
+			err = fmt.Errorf("run %s of job %s: %w: %w", t.run.ID, t.run.Job, ErrLeaseLost, err)
 		}
 		if err != nil {
 			return 0, t.view, err
@@ -119,19 +119,6 @@ func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
 		// Only the status has moved: account for the run on what stands now.
 	}
 	return 0, t.view, fmt.Errorf("job %s: %w", t.run.Job, ErrContended)
-}
-
-// afterLeaseLoss settles a put that was refused because its lease is gone: an earlier try may have
-// landed while the lease lived, none can from now on.
-func (s *Store) afterLeaseLoss(ctx context.Context, runKey string, value []byte, view View, lost error) (int64, View, error) {
-	kv, err := s.getOne(ctx, runKey)
-	if err != nil {
-		return 0, view, err
-	}
-	if kv != nil && bytes.Equal(kv.Value, value) {
-		return kv.ModRevision, View{}, ErrLeaseLost
-	}
-	return 0, view, fmt.Errorf("%w: %w", ErrLeaseLost, lost)
 }
 
 func isLeaseNotFound(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }

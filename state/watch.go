@@ -26,8 +26,9 @@ func (s *Store) Follow(ctx context.Context, prefix string, f Events, opts ...cli
 		kvs, rev, err := s.list(ctx, prefix)
 		if err == nil {
 			f.List(kvs)
-			wait.next = retryFloor
+			began := time.Now()
 			err = s.watch(ctx, prefix, rev+1, f.Event, opts)
+			wait.lasted(time.Since(began))
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

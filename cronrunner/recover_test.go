@@ -1,0 +1,300 @@
+package cronrunner
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// still is a term without a loop: a test applies the effects of its operations itself, in the order that
+// it wants to try.
+type still struct {
+	*bench
+	*term
+}
+
+func newStill(t *testing.T) *still {
+	t.Helper()
+	b := newBench(t)
+	s, err := New(b.cluster.Client(t), Config{})
+	require.NoError(t, err)
+	leases := state.NewLeases(s.store, state.NewLessor(s.client))
+	s.attempts = newAttempts(s, leases)
+	key := s.store.Keys().Candidates() + "1"
+	resp, err := b.client.Put(t.Context(), key, "{}")
+	require.NoError(t, err)
+	tm := &term{
+		s: s, held: state.Term{Key: key, Revision: resp.Header.Revision}, beat: func() {}, log: s.log, since: time.Now(),
+		jobs: make(map[string]*jobState), table: newTimetable(), retries: make(map[*jobState]struct{}),
+		done: make(chan effect, 64), over: make(chan struct{}), ops: make(map[int]time.Time),
+	}
+	t.Cleanup(func() {
+		close(tm.over)
+		tm.stopWatchingLocks()
+		s.attempts.drain(0)
+		leases.Close()
+	})
+	return &still{bench: b, term: tm}
+}
+
+// running defines a job and claims a run of it, which nobody executes.
+func (st *still) running(name, instance string) (*jobState, state.Owned) {
+	t := st.t
+	t.Helper()
+	j := mustCompile(t, secondly(name, quick))
+	spec := specOf(j)
+	spec.UID = "u"
+	def, err := st.s.store.Define(t.Context(), st.held, state.Definition{}, spec, state.JobStatus{UID: "u"})
+	require.NoError(t, err)
+	lease, err := st.client.Grant(t.Context(), 60)
+	require.NoError(t, err)
+	at := time.Now().UTC().Truncate(time.Second)
+	owned, view, err := st.s.store.Claim(t.Context(), state.Claim{
+		Term: st.held, UID: "u", View: def.View, SpecRev: def.SpecRev, Lease: lease.ID,
+		Run: state.Run{
+			Job: name, ID: state.RunID(at), Trigger: state.BySchedule, ScheduledAt: at, Status: state.Running, Attempt: 1,
+			StartedAt: at, Instance: instance,
+		},
+	})
+	require.NoError(t, err)
+	def.View = view
+	js := &jobState{name: name, job: j, def: def}
+	st.jobs[name] = js
+	return js, owned
+}
+
+func (st *still) deleteKey(key string) {
+	st.t.Helper()
+	_, err := st.client.Delete(st.t.Context(), key)
+	require.NoError(st.t, err)
+}
+
+// A lock that goes while a recovery is reading is seen by the watch alone; what the recovery read must
+// not wipe that out.
+func TestALockThatGoesDuringARecoveryIsNotForgotten(t *testing.T) {
+	st := newStill(t)
+	other, _ := st.running("other", "elsewhere")
+	victim, _ := st.running("victim", "elsewhere")
+	st.setForeign(other, true)
+	require.NoError(t, (<-st.done)(st.term)) // the watch's list
+	victim.working, victim.recover = true, false
+	read := st.recoverJob("victim", victim.job, time.Time{})
+	st.deleteKey(st.s.store.Keys().Lock("victim"))
+	require.NoError(t, (<-st.done)(st.term)) // the watch's event comes first
+	require.NoError(t, read(st.term))
+	require.True(t, victim.recover)
+}
+
+func TestARunInterruptedDuringARecoveryIsNotForgotten(t *testing.T) {
+	st := newStill(t)
+	js, owned := st.running("victim", st.s.ID())
+	st.s.attempts.running["victim/"+owned.Run.ID] = make(chan struct{})
+	js.working, js.recover = true, false
+	read := st.recoverJob("victim", js.job, time.Time{})
+	delete(st.s.attempts.running, "victim/"+owned.Run.ID)
+	st.attemptEnded(ended{job: "victim", interrupted: true})
+	require.NoError(t, read(st.term))
+	require.True(t, js.recover)
+}
+
+// A claim's earlier try can land after a later one was refused: then there is a lock of ours, on a lease
+// that lives, under which nothing runs.
+func TestAnOwnLockUnderWhichNothingRunsIsCleared(t *testing.T) {
+	st := newStill(t)
+	js, owned := st.running("orphan", st.s.ID())
+	settled := st.s.attempts.claim("orphan")
+	require.NoError(t, st.recoverJob("orphan", js.job, time.Time{})(st.term))
+	lock, err := st.s.store.LockOf(t.Context(), "orphan")
+	require.NoError(t, err)
+	require.NotNil(t, lock, "not while its claim may still be settled")
+	settled()
+
+	require.NoError(t, st.recoverJob("orphan", js.job, time.Time{})(st.term))
+	require.True(t, js.recover, "it is looked at again")
+	require.NoError(t, st.recoverJob("orphan", js.job, time.Time{})(st.term))
+	run := st.waitRuns("orphan", reached(1, state.Succeeded))[0]
+	require.Equal(t, owned.Run.ID, run.ID)
+	require.Equal(t, 2, run.Attempt)
+}
+
+func TestARunRecordThatIsBrokenIsOwedAnEnd(t *testing.T) {
+	st := newStill(t)
+	js, owned := st.running("bad", "gone")
+	keys := st.s.store.Keys()
+	st.deleteKey(keys.Lock("bad"))
+	_, err := st.client.Put(t.Context(), keys.Run("bad", owned.Run.ID), "{broken")
+	require.NoError(t, err)
+	require.NoError(t, st.recoverJob("bad", js.job, time.Time{})(st.term))
+	run, _, err := st.s.store.Run(t.Context(), "bad", owned.Run.ID)
+	require.NoError(t, err)
+	require.Equal(t, state.Failed, run.Status)
+	require.Empty(t, st.status("bad").Live)
+}
+
+func TestASpecDeletedUnderALiveRunIsReadAgain(t *testing.T) {
+	st := newStill(t)
+	js, _ := st.running("x", "gone")
+	keys := st.s.store.Keys()
+	st.deleteKey(keys.Lock("x"))
+	st.deleteKey(keys.Spec("x"))
+	require.NoError(t, st.recoverJob("x", js.job, time.Time{})(st.term))
+	require.True(t, js.reload && js.recover)
+	resp, err := st.client.Get(t.Context(), keys.Root()+"jobs//", clientv3.WithPrefix())
+	require.NoError(t, err)
+	require.Empty(t, resp.Kvs)
+}
+
+func TestARecoveryWaitsForASlot(t *testing.T) {
+	st := newStill(t)
+	js, owned := st.running("x", "gone")
+	st.deleteKey(st.s.store.Keys().Lock("x"))
+	st.s.cfg.MaxConcurrent = 1
+	require.True(t, st.s.attempts.reserve())
+	require.NoError(t, st.recoverJob("x", js.job, time.Time{})(st.term))
+	require.True(t, js.recover)
+	run, _, err := st.s.store.Run(t.Context(), "x", owned.Run.ID)
+	require.NoError(t, err)
+	require.Equal(t, 1, run.Attempt)
+	st.s.attempts.release()
+	require.NoError(t, st.recoverJob("x", js.job, time.Time{})(st.term))
+	st.waitRuns("x", reached(1, state.Succeeded))
+}
+
+// A claim that is confirmed while the instance drains is a run like any other: it may take until the
+// limit, and its end is recorded.
+func TestAClaimConfirmedDuringTheDrain(t *testing.T) {
+	st := newStill(t)
+	js, owned := st.running("late", st.s.ID())
+	started := make(chan struct{})
+	js.job.Handler = func(ctx context.Context, _ *Run) error {
+		close(started)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	as := st.s.attempts
+	grant, err := as.leases.For(3*time.Second).Acquire(t.Context(), time.Second)
+	require.NoError(t, err)
+	confirmed := make(chan struct{})
+	as.work.Go(func() {
+		<-confirmed
+		as.reserve()
+		as.start(attempt{job: js.job, owned: owned, view: js.def.View, grant: grant})
+	})
+	drained := make(chan struct{})
+	go func() { as.drain(2 * time.Second); close(drained) }()
+	close(confirmed)
+	<-started
+	<-drained
+	run, _, err := st.s.store.Run(t.Context(), "late", owned.Run.ID)
+	require.NoError(t, err)
+	require.Equal(t, state.Canceled, run.Status)
+	require.Equal(t, state.ReasonDrain, run.Reason)
+}
+
+// A lock that no run of the job explains holds its times off, and each is on record.
+func TestALockThatNoRunExplains(t *testing.T) {
+	b := newBench(t)
+	i := b.start(Config{}, secondly("tick", quick))
+	b.waitRuns("tick", reached(1, state.Succeeded))
+	key := b.store.Keys().Lock("tick")
+	_, err := b.client.Put(t.Context(), key, `{"run":"of a job of that name that was deleted","instance":"x"}`)
+	require.NoError(t, err)
+	b.waitRuns("tick", reached(2, state.Skipped))
+	_, err = b.client.Delete(t.Context(), key)
+	require.NoError(t, err)
+	n := count(b.runs("tick"), state.Succeeded)
+	b.waitRuns("tick", reached(n+2, state.Succeeded))
+	i.stop()
+	b.requireEachTimeOnce("tick")
+}
+
+// A status that was set back by hand does not run anything twice: the records say what was decided.
+func TestACursorSetBackRepeatsNothing(t *testing.T) {
+	b := newBench(t)
+	var twice atomic.Int64
+	var last atomic.Int64
+	i := b.start(Config{}, secondly("tick", func(_ context.Context, run *Run) error {
+		if at := run.ScheduledAt().Unix(); at <= last.Swap(at) {
+			twice.Add(1)
+		}
+		return nil
+	}))
+	b.waitRuns("tick", reached(3, state.Succeeded))
+	i.stop()
+	b.requireEachTimeOnce("tick")
+
+	def := b.must(b.store.Job(t.Context(), "tick"))
+	st := def.View.Status
+	st.Cursor = st.Cursor.Add(-2 * time.Second)
+	key := b.store.Keys().Candidates() + "x"
+	resp, err := b.client.Put(t.Context(), key, "{}")
+	require.NoError(t, err)
+	_, err = b.store.Define(t.Context(), state.Term{Key: key, Revision: resp.Header.Revision}, def, def.Spec, st)
+	require.NoError(t, err)
+	_, err = b.client.Delete(t.Context(), key)
+	require.NoError(t, err)
+	n := count(b.runs("tick"), state.Succeeded)
+	second := b.start(Config{}, secondly("tick", func(_ context.Context, run *Run) error {
+		if at := run.ScheduledAt().Unix(); at <= last.Swap(at) {
+			twice.Add(1)
+		}
+		return nil
+	}))
+	b.waitRuns("tick", reached(n+2, state.Succeeded))
+	second.stop()
+	require.Zero(t, twice.Load())
+}
+
+// silentKV answers no transaction once it was silenced; reads and leases go on.
+type silentKV struct {
+	clientv3.KV
+	silent atomic.Bool
+}
+
+func (kv *silentKV) Txn(ctx context.Context) clientv3.Txn {
+	txn := kv.KV.Txn(ctx)
+	if kv.silent.Load() {
+		return &silentTxn{Txn: txn, ctx: ctx}
+	}
+	return txn
+}
+
+type silentTxn struct {
+	clientv3.Txn
+	ctx context.Context
+}
+
+func (t *silentTxn) If(...clientv3.Cmp) clientv3.Txn  { return t }
+func (t *silentTxn) Then(...clientv3.Op) clientv3.Txn { return t }
+func (t *silentTxn) Else(...clientv3.Op) clientv3.Txn { return t }
+
+func (t *silentTxn) Commit() (*clientv3.TxnResponse, error) {
+	<-t.ctx.Done()
+	return nil, t.ctx.Err()
+}
+
+// Proof of progress: a leader whose writes are not answered gives way, though its lease is renewed.
+func TestALeaderWhoseWritesAreNotAnsweredGivesWay(t *testing.T) {
+	b := newBench(t)
+	client := b.cluster.Client(t)
+	kv := &silentKV{KV: client.KV}
+	client.KV = kv
+	mute := b.startOn(client, Config{InstanceID: "mute"}, secondly("tick", quick))
+	b.waitRuns("tick", reached(1, state.Succeeded))
+	other := b.start(Config{InstanceID: "other"}, secondly("tick", quick))
+	b.waitCandidates(2)
+	kv.silent.Store(true)
+	other.waitLeading()
+	n := count(b.runs("tick"), state.Succeeded)
+	b.waitRuns("tick", reached(n+2, state.Succeeded))
+	kv.silent.Store(false)
+	mute.stop()
+	other.stop()
+	b.requireEachTimeOnce("tick")
+}
