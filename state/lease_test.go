@@ -122,6 +122,17 @@ func openLease(t *testing.T, f *fakeServer) *Lease {
 	return l
 }
 
+// holding opens a lease and holds it with a margin until the test ends.
+func holding(t *testing.T, f *fakeServer, margin time.Duration) (l *Lease, g *Grant, held context.Context) {
+	t.Helper()
+	l = openLease(t, f)
+	g, err := l.Acquire(t.Context(), margin)
+	require.NoError(t, err)
+	held, release := g.Hold(t.Context(), margin)
+	t.Cleanup(release)
+	return l, g, held
+}
+
 // requireEndsBeforeServer waits for held to end and checks that the server had the lease for margin yet.
 func requireEndsBeforeServer(t *testing.T, f *fakeServer, g *Grant, held context.Context, margin time.Duration) {
 	t.Helper()
@@ -136,11 +147,7 @@ func requireEndsBeforeServer(t *testing.T, f *fakeServer, g *Grant, held context
 func TestLeaseIsKeptForAsLongAsItIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer()
-		l := openLease(t, f)
-		g, err := l.Acquire(t.Context(), time.Second)
-		require.NoError(t, err)
-		held, release := g.Hold(t.Context(), time.Second)
-		defer release()
+		l, g, held := holding(t, f, time.Second)
 
 		time.Sleep(time.Hour)
 		require.NoError(t, held.Err())
@@ -158,11 +165,7 @@ func TestLeaseTrustCountsFromTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer()
 		f.back = 1500 * time.Millisecond
-		l := openLease(t, f)
-		g, err := l.Acquire(t.Context(), time.Second)
-		require.NoError(t, err)
-		held, release := g.Hold(t.Context(), time.Second)
-		defer release()
+		_, g, held := holding(t, f, time.Second)
 		time.Sleep(30 * time.Second)
 		require.NoError(t, held.Err(), "late answers are good answers")
 
@@ -175,11 +178,7 @@ func TestLeaseTrustCountsFromTheRequest(t *testing.T) {
 func TestLeaseSurvivesASilentMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer()
-		l := openLease(t, f)
-		g, err := l.Acquire(t.Context(), 1500*time.Millisecond)
-		require.NoError(t, err)
-		held, release := g.Hold(t.Context(), 1500*time.Millisecond)
-		defer release()
+		_, _, held := holding(t, f, 1500*time.Millisecond)
 		f.set(func(f *fakeServer) { f.swallow = 3 })
 		time.Sleep(time.Minute)
 		require.NoError(t, held.Err())
@@ -196,11 +195,7 @@ func TestLeaseWithoutAnswersIsNotTrusted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFakeServer()
-				l := openLease(t, f)
-				g, err := l.Acquire(t.Context(), time.Second)
-				require.NoError(t, err)
-				held, release := g.Hold(t.Context(), time.Second)
-				defer release()
+				_, g, held := holding(t, f, time.Second)
 				f.set(fault)
 				requireEndsBeforeServer(t, f, g, held, time.Second)
 				require.False(t, g.Held(time.Second))
@@ -230,11 +225,7 @@ func TestLeaseTTLShortenedByTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer()
 		f.ttl = 3 // of the 5 asked for
-		l := openLease(t, f)
-		g, err := l.Acquire(t.Context(), time.Second)
-		require.NoError(t, err)
-		held, release := g.Hold(t.Context(), time.Second)
-		defer release()
+		_, g, held := holding(t, f, time.Second)
 		time.Sleep(10 * time.Second)
 		require.NoError(t, held.Err())
 		f.set(func(f *fakeServer) { f.ttl = 2 })
@@ -269,11 +260,7 @@ func TestLeaseOlderAnswerDoesNotCount(t *testing.T) {
 func TestLeaseComesBackAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer()
-		l := openLease(t, f)
-		g, err := l.Acquire(t.Context(), time.Second)
-		require.NoError(t, err)
-		held, release := g.Hold(t.Context(), time.Second)
-		defer release()
+		l, g, held := holding(t, f, time.Second)
 		f.set(func(f *fakeServer) { f.down = true })
 		<-held.Done()
 		f.set(func(f *fakeServer) { // a new etcd leader gives every lease its full TTL again
@@ -291,11 +278,7 @@ func TestLeaseComesBackAfterAnOutage(t *testing.T) {
 func TestLeaseIsGrantedAnewAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer()
-		l := openLease(t, f)
-		g, err := l.Acquire(t.Context(), time.Second)
-		require.NoError(t, err)
-		held, release := g.Hold(t.Context(), time.Second)
-		defer release()
+		l, g, held := holding(t, f, time.Second)
 		f.set(func(f *fakeServer) { delete(f.expires, g.ID) }) // revoked from outside
 		l.Nudge()
 		synctest.Wait()
