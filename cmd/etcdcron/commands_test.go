@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,8 +115,32 @@ func TestEnvironment(t *testing.T) {
 	got := call(t, map[string]string{"ETCDCTL_DIAL_TIMEOUT": "soon"}, "version")
 	require.Equal(t, called{
 		code:   exitBadInput,
-		stderr: "error: variable ETCDCTL_DIAL_TIMEOUT is \"soon\": time: invalid duration \"soon\"\ntry: unset ETCDCTL_DIAL_TIMEOUT\n",
+		stderr: "error: variable ETCDCTL_DIAL_TIMEOUT is \"soon\": write a length of time with its unit, such as 5s or 1m30s\ntry: unset ETCDCTL_DIAL_TIMEOUT\n",
 	}, got)
+}
+
+// Help is read in terminals of 80 columns, and its prose in fewer.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	root := newRootCommand(&options{surroundings: surroundings{getenv: func(string) string { return "" }}})
+	for _, cmd := range append(root.Commands(), root) {
+		if cmd.Name() == "completion" || cmd.Name() == "help" {
+			continue // cobra's own
+		}
+		for line := range strings.Lines(cmd.Long) {
+			require.LessOrEqual(t, len(strings.TrimSpace(line)), 76, line)
+		}
+		got := call(t, nil, append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
+		require.Zero(t, got.code)
+		for line := range strings.Lines(got.stdout) {
+			require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), helpWidth, line)
+		}
+		if cmd.Name() != "version" {
+			require.Contains(t, got.stdout, "Examples:\n")
+		}
+		require.Equal(t, cmd.Name() != "serve", strings.Contains(got.stdout, "--output"))
+		require.NotContains(t, got.stdout, "[127.0.0.1:2379]")
+	}
 }
 
 func TestKeys(t *testing.T) {

@@ -16,17 +16,21 @@ import (
 	"github.com/etcdcron/etcdcron/state"
 )
 
-// How many times and runs describe shows.
+// How much describe shows.
 const (
 	describedTimes = 5
 	describedRuns  = 5
+	describedLines = 10 // of the last run's output
 )
 
 func newDescribeCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe JOB",
-		Short: "Show a job: its definition, where it stands, its next times and last runs",
-		Args:  aJob,
+		Short: "Show a job: definition, state, next times, last runs, output",
+		Long: `Show a job: its definition, where it stands, its next times, its last runs,
+and the end of what the last one that is over has printed.`,
+		Example: "  etcdcron describe daily_billing",
+		Args:    aJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error { return c.describe(ctx, args[0]) })
 		},
@@ -64,15 +68,23 @@ func (c *cluster) describe(ctx context.Context, name string) error {
 	case !def.Control.Paused && !def.Spec.Retired:
 		d.Next = times(schedule, now, describedTimes)
 	}
-	return one(c.o, d, func() error { return c.o.describeText(&d, now) })
+	if err := one(c.o, d, func() error { return c.o.describeText(&d, now) }); err != nil {
+		return err
+	}
+	c.noteNoLeader(ctx)
+	return nil
 }
 
 func (o *options) describeText(d *description, now time.Time) error {
 	screen := o.screen(o.stdout)
 	var b bytes.Buffer
 	for _, line := range d.lines(now) {
-		if line.text != "" {
-			fmt.Fprintf(&b, "%s %s\n", screen.Paint(term.Heading, fmt.Sprintf("%-13s", line.label+":")), screen.Paint(line.style, term.Clean(line.text)))
+		label := line.label + ":"
+		for text := range strings.SplitSeq(line.text, "\n") {
+			if line.text != "" {
+				fmt.Fprintf(&b, "%s %s\n", screen.Paint(term.Heading, fmt.Sprintf("%-13s", label)), screen.Paint(line.style, term.Clean(text)))
+			}
+			label = ""
 		}
 	}
 	if zone, err := time.LoadLocation(d.Definition.TimeZone); err == nil && len(d.Next) > 0 {
@@ -87,8 +99,27 @@ func (o *options) describeText(d *description, now time.Time) error {
 			return err
 		}
 	}
+	writeOutput(&b, screen, d.Runs)
 	_, err := o.stdout.Write(b.Bytes())
 	return err
+}
+
+// writeOutput shows the end of what the last run that is over has printed.
+func writeOutput(b *bytes.Buffer, screen term.Screen, runs []state.Run) {
+	last := slices.IndexFunc(runs, func(r state.Run) bool { return r.Attempt > 0 && r.Status.Final() })
+	if last < 0 || strings.TrimSpace(runs[last].Output) == "" {
+		return
+	}
+	lines := strings.Split(strings.Trim(runs[last].Output, "\r\n"), "\n")
+	title := "OUTPUT of " + runs[last].ID
+	if len(lines) > describedLines {
+		title += fmt.Sprintf(", its last %d lines", describedLines)
+		lines = lines[len(lines)-describedLines:]
+	}
+	fmt.Fprintf(b, "\n%s\n", screen.Paint(term.Heading, term.Clean(title)))
+	for _, line := range lines {
+		fmt.Fprintln(b, strings.TrimRight("  "+term.Clean(line), " "))
+	}
 }
 
 // labeled is a line of a description; one without a text is left out.
@@ -121,10 +152,10 @@ func (d *description) lines(now time.Time) []labeled {
 	lines = append(lines, labeled{label: "State", text: state, style: style})
 	if st.LastStatus != "" {
 		lines = append(lines, labeled{label: "Last run", text: fmt.Sprintf("%s %s, took %s", st.LastStatus,
-			term.Relative(st.LastFinishedAt, now), term.Elapsed(time.Duration(st.LastDurationMS)*time.Millisecond))})
+			term.Relative(st.LastFinishedAt, now), millis(st.LastDurationMS))})
 	}
 	return append(lines,
-		labeled{label: "Last error", text: st.LastError, style: term.Bad},
+		labeled{label: "Last error", text: firstLine(st.LastError), style: term.Bad},
 		labeled{label: "Totals", text: totals(st)},
 	)
 }
@@ -134,7 +165,7 @@ func (d *description) state(now time.Time) (string, term.Style) {
 	var parts []string
 	style := term.Style("")
 	if d.Status.Running > 0 {
-		parts = append(parts, "running since "+term.Relative(d.Status.LastStartedAt, now))
+		parts = append(parts, "running for "+ongoing(d.Status.LastStartedAt, now))
 	}
 	if d.Status.Pending > 0 {
 		parts = append(parts, fmt.Sprintf("%d waiting", d.Status.Pending))
@@ -176,15 +207,24 @@ func totals(st *state.JobStatus) string {
 		parts = append(parts, fmt.Sprintf("%d canceled", st.CanceledTotal))
 	}
 	if st.SkippedTotal > 0 {
-		parts = append(parts, fmt.Sprintf("%d skipped (%s)", st.SkippedTotal, pairs(st.SkippedByReason, " ")))
+		parts = append(parts, fmt.Sprintf("%d skipped (%s)", st.SkippedTotal, reasons(st.SkippedByReason)))
 	}
 	if st.MissedTotal > 0 {
-		parts = append(parts, fmt.Sprintf("%d missed (%s)", st.MissedTotal, pairs(st.MissedByReason, " ")))
+		parts = append(parts, fmt.Sprintf("%d missed (%s)", st.MissedTotal, reasons(st.MissedByReason)))
 	}
 	if r, ok := st.SuccessRate(); ok {
 		parts = append(parts, "success "+rate(&r))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// reasons lists how often each reason was given.
+func reasons(counts map[string]int64) string {
+	texts := make(map[string]int64, len(counts))
+	for reason, n := range counts {
+		texts[reasonText(reason)] += n
+	}
+	return pairs(texts, ": ")
 }
 
 // pairs lists a mapping by its keys.

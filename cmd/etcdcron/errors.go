@@ -116,10 +116,13 @@ func (o *options) report(err error) int {
 
 // hintf tells a person who reads a table what the table does not say.
 func (o *options) hintf(format string, args ...any) {
-	if o.output.value == asTable || o.output.value == asWide {
+	if o.forPeople() {
 		fmt.Fprintln(o.stderr, term.Clean(fmt.Sprintf(format, args...)))
 	}
 }
+
+// forPeople reports whether the output is a text, and not JSON.
+func (o *options) forPeople() bool { return o.output.value == asTable || o.output.value == asWide }
 
 // usage is a command line that cannot be read.
 func usage(cmd *cobra.Command, format string, args ...any) error {
@@ -173,6 +176,9 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 // badFlag is a flag that is not known, or whose value is not.
 func badFlag(cmd *cobra.Command, err error) error {
 	f := &failure{code: exitUsage, err: err, try: cmd.CommandPath() + " --help"}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f.err = fmt.Errorf("%s %q: %w", spelling(invalid.GetFlag()), invalid.GetValue(), cause(err))
+	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var known []string
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, flag.Name) })
@@ -189,12 +195,32 @@ func errNotAllowed(allowed []string) error {
 	return fmt.Errorf("use %s or %s", strings.Join(allowed[:last], ", "), allowed[last])
 }
 
-// cause is what is wrong with a flag's value, without pflag's words around it.
+// cause is what is wrong with a flag's value, in place of what Go and pflag say of it.
 func cause(err error) error {
-	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	switch invalid.GetFlag().Value.Type() {
+	case "int":
+		return errors.New("use a whole number")
+	case "bool":
+		return errors.New("use true or false")
+	case "duration":
+		return errors.New("write a length of time with its unit, such as 5s or 1m30s")
+	case "stringSlice":
+		return errors.New("separate the parts by commas")
+	default: // our own flags say it well
 		return invalid.Unwrap()
 	}
-	return err
+}
+
+// spelling is how a flag is mostly written.
+func spelling(flag *pflag.Flag) string {
+	if flag.Shorthand != "" {
+		return "-" + flag.Shorthand
+	}
+	return "--" + flag.Name
 }
 
 // count is "1 fault", "2 faults".

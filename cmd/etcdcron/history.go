@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +21,11 @@ func newHistoryCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history JOB",
 		Short: "List a job's runs, newest first",
-		Args:  aJob,
+		Long: `List a job's runs, newest first. A scheduled time that was not run is
+listed as well, as skipped or missed, and NOTE says why. -o wide has more
+columns; -o json has all that is recorded, the output among it.`,
+		Example: "  etcdcron history daily_billing -n 1 -o jsonl | jq -r .output",
+		Args:    aJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkCount(cmd, n); err != nil {
 				return err
@@ -80,15 +84,18 @@ func (c *cluster) history(ctx context.Context, job, before string, n int) error 
 }
 
 func runTable(runs []state.Run, now time.Time, wide bool) *term.Table {
-	table := term.NewTable("RUN", "STATUS", "SCHEDULED", "STARTED", "DURATION", "ATTEMPT", "INSTANCE", "REASON/ERROR")
-	when := func(t time.Time) string { return term.Relative(t, now) }
+	table := term.NewTable("RUN", "STATUS", "SCHEDULED", "DURATION", "NOTE")
 	if wide {
-		when = instant
+		table = term.NewTable("RUN", "STATUS", "TRIGGER", "SCHEDULED", "STARTED", "LATENESS", "DURATION", "ATTEMPT", "INSTANCE", "NOTE")
 	}
 	for i := range runs {
 		r := &runs[i]
-		table.Row(r.ID, statusCell(r.Status), scheduledCell(r, when), when(r.StartedAt), durationCell(r, now),
-			attemptCell(r), r.Instance, whyCell(r))
+		if wide {
+			table.Row(r.ID, statusCell(r.Status), string(r.Trigger), instant(r.ScheduledAt), instant(r.StartedAt), latenessCell(r),
+				durationCell(r, now), some(int64(r.Attempt)), r.Instance, noteCell(r, true))
+		} else {
+			table.Row(r.ID, statusCell(r.Status), term.Relative(r.ScheduledAt, now), durationCell(r, now), noteCell(r, false))
+		}
 	}
 	return table
 }
@@ -101,35 +108,67 @@ func instant(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-func scheduledCell(r *state.Run, when func(time.Time) string) string {
-	if r.Times() > 1 {
-		return fmt.Sprintf("%s (%d times)", when(r.ScheduledAt), r.Times())
+func latenessCell(r *state.Run) string {
+	if r.StartedAt.IsZero() {
+		return ""
 	}
-	return when(r.ScheduledAt)
+	return millis(r.LatenessMS)
 }
 
 func durationCell(r *state.Run, now time.Time) string {
 	switch {
 	case r.Status == state.Running && !r.StartedAt.IsZero():
-		return term.Elapsed(max(now.Sub(r.StartedAt).Round(time.Second), 0)) + " so far"
+		return ongoing(r.StartedAt, now) + " so far"
 	case r.FinishedAt.IsZero() || r.StartedAt.IsZero():
 		return ""
 	}
-	return term.Elapsed(time.Duration(r.DurationMS) * time.Millisecond)
+	return millis(r.DurationMS)
 }
 
-func attemptCell(r *state.Run) string {
-	if r.Attempt == 0 {
-		return ""
-	}
-	return strconv.Itoa(r.Attempt)
+// millis is a recorded duration: whole milliseconds, and never no time at all.
+func millis(ms int64) string { return term.Elapsed(max(time.Duration(ms)*time.Millisecond, 1)) }
+
+// ongoing is how long what began at start has gone on.
+func ongoing(start, now time.Time) string {
+	return term.Elapsed(max(now.Sub(start).Round(time.Second), 0))
 }
 
-// whyCell is why a run ended as it did: the reason that the record gives, and the error's first line.
-func whyCell(r *state.Run) string {
-	message, _, _ := strings.Cut(strings.TrimSpace(r.Error), "\n")
-	if r.Reason != "" && message != "" {
-		return r.Reason + ": " + message
+// noteCell is why a run ended as it did: the reason that the record gives, and the error's first line;
+// before that how many times the record is for, and which attempt it was, unless a column has that.
+func noteCell(r *state.Run, hasAttempt bool) string {
+	var parts []string
+	if r.Times() > 1 {
+		parts = append(parts, fmt.Sprintf("%d times", r.Times()))
 	}
-	return r.Reason + message
+	if r.Attempt > 1 && !hasAttempt {
+		parts = append(parts, fmt.Sprintf("attempt %d", r.Attempt))
+	}
+	if r.Reason != "" {
+		parts = append(parts, reasonText(r.Reason))
+	}
+	if r.Error != "" {
+		parts = append(parts, firstLine(r.Error))
+	}
+	return strings.Join(parts, ": ")
+}
+
+// reasonTexts are the reasons that do not say it themselves.
+var reasonTexts = map[string]string{
+	state.ReasonOverlap:      "still running",
+	state.ReasonCatchUp:      "passed while nobody led",
+	state.ReasonSuperseded:   "a newer time ran instead",
+	state.ReasonWindow:       "older than the catch-up window",
+	state.ReasonInstanceLost: "instance lost",
+	state.ReasonDrain:        "instance stopped",
+}
+
+func reasonText(reason string) string { return cmp.Or(reasonTexts[reason], reason) }
+
+// firstLine is the first line of a text, with a sign that there are more.
+func firstLine(text string) string {
+	first, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if rest != "" {
+		first = strings.TrimRight(first, " \r") + " …"
+	}
+	return first
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -20,7 +21,11 @@ func newJobsCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs",
 		Short: "List the jobs: what runs, what is next, how it went",
-		Args:  exactly(0, ""),
+		Long: `List the jobs: how many runs of each go on, when it fires next, when its
+last run ended and how, and the share of its runs that succeeded. -o wide
+has more columns.`,
+		Example: "  etcdcron jobs -o json | jq -r '.[] | select(.last_status == \"failed\") | .name'",
+		Args:    exactly(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error { return c.jobs(ctx, all) })
 		},
@@ -50,14 +55,24 @@ func (c *cluster) jobs(ctx context.Context, all bool) error {
 	}
 	switch {
 	case len(defs) == 0:
-		c.o.hintf("there are no jobs under %s; start some with: etcdcron serve -c jobs.yaml", c.keys.Root())
+		c.o.hintf("there are no jobs under %s; start some with: etcdcron serve -c FILE", c.keys.Root())
 	case retired > 0:
 		c.o.hintf("%s not shown; --all shows them", count(retired, "retired job"))
 	}
-	if _, err := c.leader(ctx); errors.Is(err, leader.ErrNoLeader) && len(summaries) > 0 {
-		c.o.hintf("nobody leads at the moment, so nothing is run; start an instance with: etcdcron serve")
+	if len(summaries) > 0 {
+		c.noteNoLeader(ctx)
 	}
 	return nil
+}
+
+// noteNoLeader tells a person when nobody leads. That it could not be found out is not worth an error.
+func (c *cluster) noteNoLeader(ctx context.Context) {
+	if !c.o.forPeople() {
+		return
+	}
+	if _, err := c.leader(ctx); errors.Is(err, leader.ErrNoLeader) {
+		c.o.hintf("nobody leads at the moment, so nothing is run; start an instance with: etcdcron serve -c FILE")
+	}
 }
 
 // jobSummary is a job in a list. What is not known yet is null.
@@ -139,7 +154,7 @@ func times(schedule *cronrunner.Schedule, from time.Time, n int) []time.Time {
 }
 
 func jobTable(jobs []jobSummary, defs []state.Definition, now time.Time, wide bool) *term.Table {
-	header := []string{"NAME", "SCHEDULE", "ZONE", "PAUSED", "RUNNING", "NEXT", "LAST", "RESULT", "SUCCESS"}
+	header := []string{"NAME", "SCHEDULE", "ZONE", "RUNNING", "NEXT", "LAST", "RESULT", "SUCCESS"}
 	if wide {
 		header = append(header, "SKIPPED", "MISSED", "OVERLAP", "CATCH-UP", "RECOVERY", "TIMEOUT", "LOCK-TTL", "SOURCE", "TARGET")
 	}
@@ -147,13 +162,13 @@ func jobTable(jobs []jobSummary, defs []state.Definition, now time.Time, wide bo
 	for i := range jobs {
 		j := &jobs[i]
 		row := []any{
-			j.Name, j.Schedule, j.TimeZone, yes(j.Paused), some(int64(j.Running)),
+			j.Name, j.Schedule, j.TimeZone, some(int64(j.Running)),
 			nextCell(j, now), lastCell(j, now), resultCell(j), rate(j.SuccessRate),
 		}
 		if wide {
 			spec := &defs[i].Spec
 			row = append(row, some(j.SkippedTotal), some(j.MissedTotal), spec.Overlap, spec.CatchUp, spec.Recovery,
-				elapsed(spec.Timeout), elapsed(spec.LockTTL), spec.Source, spec.Target)
+				elapsed(spec.Timeout), elapsed(spec.LockTTL), spec.Source, firstLine(spec.Target))
 		}
 		table.Row(row...)
 	}
@@ -166,6 +181,8 @@ func nextCell(j *jobSummary, now time.Time) any {
 		return term.Styled(term.Bad, "never: invalid")
 	case j.Retired:
 		return term.Styled(term.Faint, "never: retired")
+	case j.Paused:
+		return term.Styled(term.Caution, "never: paused")
 	case j.NextRunAt == nil:
 		return ""
 	}
@@ -205,19 +222,17 @@ func statusCell(s state.RunStatus) any {
 	return string(s)
 }
 
-// rate is a share in percent, never rounded up to all.
+// rate is a share in percent. Only all is 100%, and only none is 0%.
 func rate(r *float64) string {
-	if r == nil {
+	switch {
+	case r == nil:
 		return ""
+	case *r <= 0:
+		return "0%"
+	case *r >= 1:
+		return "100%"
 	}
-	return fmt.Sprintf("%d%%", int(*r*100))
-}
-
-func yes(b bool) any {
-	if b {
-		return term.Styled(term.Caution, "yes")
-	}
-	return ""
+	return fmt.Sprintf("%d%%", min(max(int(math.Round(*r*100)), 1), 99))
 }
 
 // some is a number of things, or nothing.

@@ -16,7 +16,12 @@ func newLeaderCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "leader",
 		Short: "Show which instance leads",
-		Args:  exactly(0, ""),
+		Long: `Show which instance leads: it schedules, and all instances with the same
+etcd, prefix and namespace follow it.
+
+Exit codes: 0 somebody leads, 2 no connection, 4 nobody leads.`,
+		Example: "  etcdcron leader -o json | jq -r .instance",
+		Args:    exactly(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error { return c.showLeader(ctx) })
 		},
@@ -27,8 +32,9 @@ func (c *cluster) showLeader(ctx context.Context) error {
 	info, err := c.leader(ctx)
 	if errors.Is(err, leader.ErrNoLeader) {
 		return &failure{
-			err: fmt.Errorf("nobody leads under %s", c.keys.Root()),
-			try: "etcdcron serve starts an instance; when one has just stopped, another leads within seconds",
+			err:  fmt.Errorf("nobody leads under %s", c.keys.Root()),
+			code: exitNotFound,
+			try:  "etcdcron serve -c FILE starts an instance; when one has just stopped, another leads within seconds",
 		}
 	}
 	if err != nil {

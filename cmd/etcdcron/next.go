@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,10 +18,11 @@ func newNextCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next JOB|EXPR",
 		Short: "Show when a job or a schedule fires next",
-		Long: "Show when a job, or a schedule, fires next. A word that can be a job's name is one, and is looked up in\n" +
-			"etcd; anything else is a schedule: five fields, six with seconds first, @daily, @every 90s.",
-		Example: "  etcdcron next daily_billing\n" +
-			"  etcdcron next \"30 1 * * *\" --time-zone America/New_York --from 2026-10-31T00:00:00-04:00",
+		Long: `Show when a job, or a schedule, fires next. A word that can be a job's name
+is one, and is looked up in etcd; anything else is a schedule: five fields,
+six with seconds first, @daily, @every 90s.`,
+		Example: `  etcdcron next daily_billing
+  etcdcron next "30 1 * * *" --time-zone America/New_York`,
 		Args: exactly(1, "the name of a job, or a schedule in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkCount(cmd, q.n); err != nil {
@@ -67,9 +67,6 @@ func (o *options) nextOfSchedule(expr string, q nextQuestion) error {
 
 func (c *cluster) nextOfJob(ctx context.Context, name string, q nextQuestion) error {
 	def, err := c.job(ctx, name)
-	if f, ok := errors.AsType[*failure](err); ok && f.code == exitNotFound {
-		f.try += fmt.Sprintf("; a schedule is written in quotes: etcdcron next \"@%s\"", strings.TrimPrefix(name, "@"))
-	}
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,7 @@ func (w *writer) run(def state.Definition, view state.View, ago time.Duration, e
 	})
 	require.NoError(w.t, err)
 	run.Status, run.Reason, run.Error = end.Status, end.Reason, end.Error
+	run.Output = end.Output
 	run.FinishedAt, run.DurationMS = at.Add(time.Second), 1000
 	view, err = w.store.Finish(w.t.Context(), owned, run, view)
 	require.NoError(w.t, err)
@@ -104,7 +105,7 @@ func TestReading(t *testing.T) {
 	hello := w.define(spec)
 	view := w.run(hello, hello.View, 15*time.Second, state.Run{Status: state.Succeeded})
 	view = w.skip(hello, view, 10*time.Second)
-	w.run(hello, view, 5*time.Second, state.Run{Status: state.Failed, Error: "exit status 1"})
+	w.run(hello, view, 5*time.Second, state.Run{Status: state.Failed, Error: "exit status 1", Output: "bad luck this time\n"})
 
 	spec.Name, spec.Schedule = "paused", "@daily"
 	w.define(spec)
@@ -122,30 +123,30 @@ func TestReading(t *testing.T) {
 		want called
 	}{
 		"jobs": {[]string{"jobs"}, called{stdout: `
-NAME    SCHEDULE       ZONE  PAUSED  RUNNING  NEXT            LAST    RESULT   SUCCESS
-broken  -              -     -       -        never: invalid  -       invalid  -
-hello   */5 * * * * *  UTC   -       -        in 5s           4s ago  failed   50%
-paused  @daily         UTC   yes     -        -               -       -        -
+NAME    SCHEDULE       ZONE  RUNNING  NEXT            LAST    RESULT   SUCCESS
+broken  -              -     -        never: invalid  -       invalid  -
+hello   */5 * * * * *  UTC   -        in 5s           4s ago  failed   50%
+paused  @daily         UTC   -        never: paused   -       -        -
 `, stderr: "1 retired job not shown; --all shows them\n"}},
 		"all jobs": {[]string{"jobs", "--all"}, called{stdout: `
-NAME    SCHEDULE       ZONE  PAUSED  RUNNING  NEXT            LAST    RESULT   SUCCESS
-broken  -              -     -       -        never: invalid  -       invalid  -
-gone    @daily         UTC   -       -        never: retired  -       -        -
-hello   */5 * * * * *  UTC   -       -        in 5s           4s ago  failed   50%
-paused  @daily         UTC   yes     -        -               -       -        -
+NAME    SCHEDULE       ZONE  RUNNING  NEXT            LAST    RESULT   SUCCESS
+broken  -              -     -        never: invalid  -       invalid  -
+gone    @daily         UTC   -        never: retired  -       -        -
+hello   */5 * * * * *  UTC   -        in 5s           4s ago  failed   50%
+paused  @daily         UTC   -        never: paused   -       -        -
 `}},
 		"history": {[]string{"history", "hello"}, called{stdout: `
-RUN               STATUS     SCHEDULED  STARTED  DURATION  ATTEMPT  INSTANCE  REASON/ERROR
-20240603T115955Z  failed     5s ago     5s ago   1s        1        a-1-x     exit status 1
-20240603T115950Z  skipped    10s ago    -        -         -        a-1-x     overlap
-20240603T115945Z  succeeded  15s ago    15s ago  1s        1        a-1-x     -
+RUN               STATUS     SCHEDULED  DURATION  NOTE
+20240603T115955Z  failed     5s ago     1s        exit status 1
+20240603T115950Z  skipped    10s ago    -         still running
+20240603T115945Z  succeeded  15s ago    1s        -
 `}},
 		"a part of the history": {[]string{"history", "hello", "-n", "1", "--before", "20240603T115955Z"}, called{stdout: `
-RUN               STATUS   SCHEDULED  STARTED  DURATION  ATTEMPT  INSTANCE  REASON/ERROR
-20240603T115950Z  skipped  10s ago    -        -         -        a-1-x     overlap
+RUN               STATUS   SCHEDULED  DURATION  NOTE
+20240603T115950Z  skipped  10s ago    -         still running
 `, stderr: "there are older ones: etcdcron history hello --before 20240603T115950Z\n"}},
 		"no history": {[]string{"history", "paused"}, called{stdout: `
-RUN  STATUS  SCHEDULED  STARTED  DURATION  ATTEMPT  INSTANCE  REASON/ERROR
+RUN  STATUS  SCHEDULED  DURATION  NOTE
 `, stderr: "job paused has not run yet\n"}},
 		"history of nothing": {[]string{"history", "helo"}, called{
 			code: exitNotFound, stderr: "error: there is no job \"helo\" under /etcdcron/default/\n" +
@@ -163,7 +164,7 @@ Limits:       timeout 1m, lock TTL 15s, grace 3.8s
 State:        idle
 Last run:     failed 4s ago, took 1s
 Last error:   exit status 1
-Totals:       1 succeeded, 1 failed, 1 skipped (overlap 1), success 50%
+Totals:       1 succeeded, 1 failed, 1 skipped (still running: 1), success 50%
 
 LOCAL                           UTC                   WHEN
 Mon 2024-06-03 12:00:05 +00:00  2024-06-03T12:00:05Z  in 5s
@@ -172,10 +173,13 @@ Mon 2024-06-03 12:00:15 +00:00  2024-06-03T12:00:15Z  in 15s
 Mon 2024-06-03 12:00:20 +00:00  2024-06-03T12:00:20Z  in 20s
 Mon 2024-06-03 12:00:25 +00:00  2024-06-03T12:00:25Z  in 25s
 
-RUN               STATUS     SCHEDULED  STARTED  DURATION  ATTEMPT  INSTANCE  REASON/ERROR
-20240603T115955Z  failed     5s ago     5s ago   1s        1        a-1-x     exit status 1
-20240603T115950Z  skipped    10s ago    -        -         -        a-1-x     overlap
-20240603T115945Z  succeeded  15s ago    15s ago  1s        1        a-1-x     -
+RUN               STATUS     SCHEDULED  DURATION  NOTE
+20240603T115955Z  failed     5s ago     1s        exit status 1
+20240603T115950Z  skipped    10s ago    -         still running
+20240603T115945Z  succeeded  15s ago    1s        -
+
+OUTPUT of 20240603T115955Z
+  bad luck this time
 `}},
 		"describe a paused job": {[]string{"describe", "paused"}, called{stdout: `
 Job:          paused
@@ -209,22 +213,21 @@ Tue 2024-06-04 00:00:00 +00:00  2024-06-04T00:00:00Z  in 12h
 		"next of a broken job": {[]string{"next", "broken"}, called{
 			code: exitFailed, stderr: "error: job broken is invalid: spec of job broken: stored value cannot be decoded: unexpected end of JSON input\n",
 		}},
-		"next of nothing": {[]string{"next", "hourly"}, called{
-			code: exitNotFound, stderr: "error: there is no job \"hourly\" under /etcdcron/default/\n" +
-				"try: etcdcron jobs lists them; a schedule is written in quotes: etcdcron next \"@hourly\"\n",
+		"next of nothing": {[]string{"next", "tick"}, called{
+			code: exitNotFound, stderr: "error: there is no job \"tick\" under /etcdcron/default/\ntry: etcdcron jobs lists them\n",
 		}},
 		"leader": {[]string{"leader"}, called{stdout: `
 INSTANCE  HOST  PID  TERM  ELECTED  ADDRESS
 a-1-x     a     1    ` + fmt.Sprintf("%-4d", w.term.Revision) + `  1h ago   127.0.0.1:2390
 `}},
 		"no jobs": {[]string{"jobs", "--namespace", "empty"}, called{
-			stdout: "\nNAME  SCHEDULE  ZONE  PAUSED  RUNNING  NEXT  LAST  RESULT  SUCCESS\n",
-			stderr: "there are no jobs under /etcdcron/empty/; start some with: etcdcron serve -c jobs.yaml\n",
+			stdout: "\nNAME  SCHEDULE  ZONE  RUNNING  NEXT  LAST  RESULT  SUCCESS\n",
+			stderr: "there are no jobs under /etcdcron/empty/; start some with: etcdcron serve -c FILE\n",
 		}},
 		"no jobs as JSON": {[]string{"jobs", "--namespace", "empty", "-o", "json"}, called{stdout: "\n[]\n"}},
 		"no leader": {[]string{"leader", "--namespace", "empty"}, called{
-			code: exitFailed, stderr: "error: nobody leads under /etcdcron/empty/\n" +
-				"try: etcdcron serve starts an instance; when one has just stopped, another leads within seconds\n",
+			code: exitNotFound, stderr: "error: nobody leads under /etcdcron/empty/\n" +
+				"try: etcdcron serve -c FILE starts an instance; when one has just stopped, another leads within seconds\n",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,15 +273,18 @@ a-1-x     a     1    ` + fmt.Sprintf("%-4d", w.term.Revision) + `  1h ago   127.
 
 	t.Run("nobody leads", func(t *testing.T) {
 		t.Parallel()
+		const nobody = "nobody leads at the moment, so nothing is run; start an instance with: etcdcron serve -c FILE\n"
 		w := lead(t, etcd.Client(t), "idle")
 		w.define(state.Spec{Name: "a", Schedule: "@daily", TimeZone: "UTC"})
 		_, err := w.client.Delete(t.Context(), w.term.Key)
 		require.NoError(t, err)
 		require.Equal(t, called{
-			stdout: "NAME  SCHEDULE  ZONE  PAUSED  RUNNING  NEXT    LAST  RESULT  SUCCESS\n" +
-				"a     @daily    UTC   -       -        in 12h  -     -       -\n",
-			stderr: "nobody leads at the moment, so nothing is run; start an instance with: etcdcron serve\n",
+			stdout: "NAME  SCHEDULE  ZONE  RUNNING  NEXT    LAST  RESULT  SUCCESS\n" +
+				"a     @daily    UTC   -        in 12h  -     -       -\n",
+			stderr: nobody,
 		}, etcdcron("jobs", "--namespace", "idle"))
+		require.Equal(t, nobody, etcdcron("describe", "a", "--namespace", "idle").stderr)
+		require.Empty(t, etcdcron("describe", "a", "--namespace", "idle", "-o", "json").stderr)
 	})
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,17 +45,23 @@ const (
 	asJSONL = "jsonl"
 )
 
+// helpWidth is how many columns a line of help may take.
+const helpWidth = 80
+
 func newRootCommand(o *options) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "etcdcron",
 		Short: "A highly available cron scheduler on etcd",
-		Long: "etcdcron runs scheduled jobs in a cluster of instances that share an etcd: each scheduled time once,\n" +
-			"by one leader, and every run on record.\n\n" +
-			"Exit codes: 0 ok, 1 failed, 2 no connection, 3 bad input, 4 not found, 128 usage.",
-		Example: "  etcdcron serve -c jobs.yaml     start an instance; without --endpoints with an etcd of its own\n" +
-			"  etcdcron jobs                   what there is, what runs, what is next\n" +
-			"  etcdcron history JOB            what ran, newest first\n" +
-			"  etcdcron next \"0 9 * * *\"       when a schedule fires",
+		Long: `etcdcron runs scheduled jobs in a cluster of instances that share an etcd:
+each scheduled time once, by one leader, and every run on record.
+
+Exit codes: 0 ok, 1 failed, 2 no connection, 3 bad input, 4 not found,
+128 usage.`,
+		Example: `  etcdcron serve -c jobs.yaml     start an instance, with an etcd of its own
+  etcdcron jobs                   what there is, what runs, what is next
+  etcdcron history JOB            what ran, newest first
+  etcdcron next "0 9 * * *"       when a schedule fires`,
+		Version:           currentBuild().String(),
 		SilenceErrors:     true, // report does it
 		SilenceUsage:      true,
 		Args:              knownCommand,
@@ -63,6 +71,9 @@ func newRootCommand(o *options) *cobra.Command {
 	root.SetOut(o.stdout)
 	root.SetErr(o.stderr)
 	root.SetFlagErrorFunc(badFlag)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "show the version") // cobra's own takes -v, which is for verbose
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	o.addFlags(root.PersistentFlags())
 	root.AddCommand(
 		newServeCommand(o),
@@ -76,7 +87,9 @@ func newRootCommand(o *options) *cobra.Command {
 
 func (o *options) addFlags(f *pflag.FlagSet) {
 	o.flags = f
-	f.StringSliceVar(&o.endpoints, "endpoints", []string{"127.0.0.1:2379"}, "etcd `addresses`, separated by commas")
+	f.StringSliceVar(&o.endpoints, "endpoints", []string{app.DefaultEtcdListen}, "etcd `addresses`, separated by commas (default "+app.DefaultEtcdListen+
+		"; serve without them runs an etcd of its own)")
+	f.Lookup("endpoints").DefValue = "[]" // that serve has another default pflag cannot say
 	f.StringVar(&o.cacert, "cacert", "", "`file` with the certificates that etcd's is verified by")
 	f.StringVar(&o.cert, "cert", "", "`file` with our certificate for etcd")
 	f.StringVar(&o.key, "key", "", "`file` with the key of that certificate")

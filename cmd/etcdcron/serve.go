@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/etcdcron/etcdcron/cronrunner"
@@ -13,32 +15,55 @@ func newServeCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve -c FILE",
 		Short: "Run an instance: campaign, schedule while leading, run what is due",
-		Long: "serve runs an instance until it gets SIGINT or SIGTERM. Then it hands leadership over at once, lets\n" +
-			"running jobs finish within --drain-timeout, and ends with exit code 0; a second signal ends it at once.\n\n" +
-			"With --endpoints it joins whoever uses that etcd with the same prefix and namespace, and waits for it\n" +
-			"for as long as it takes. Without, it runs an etcd of its own, with its data in --data-dir, that etcdctl\n" +
-			"and every other subcommand find without a flag.\n\n" +
-			"Over HTTP it answers /livez, /readyz (also as a follower) and /metrics. Neither HTTP nor its own etcd\n" +
-			"asks who calls, so both listen on loopback alone, unless --insecure allows more.\n\n" +
-			"Exit codes: 0 drained, 1 a part has failed, 3 bad input: a flag, the jobs file, a port or a data\n" +
-			"directory in use.",
-		Example: "  etcdcron serve -c jobs.yaml                               with an etcd of its own\n" +
-			"  etcdcron serve -c jobs.yaml --endpoints etcd-0:2379,etcd-1:2379,etcd-2:2379",
+		Long: `serve runs an instance until it gets SIGINT, SIGTERM or SIGHUP. Then it
+hands leadership over at once, lets running jobs finish within
+--drain-timeout, and ends with exit code 0; a second SIGINT or SIGTERM ends
+it at once. The jobs file is read once, at the start: restart to have a
+change count.
+
+With --endpoints it joins whoever uses that etcd with the same prefix and
+namespace, and waits for it for as long as it takes. Without, it runs an
+etcd of its own, with its data in --data-dir, that etcdctl and every other
+subcommand find without a flag.
+
+Over HTTP it answers /livez, /readyz (also as a follower) and /metrics.
+Neither HTTP nor its own etcd asks who calls, so both listen on loopback
+alone, unless --insecure allows more.
+
+Exit codes: 0 drained, 1 a part has failed, 3 bad input: a flag, the jobs
+file, a port or a data directory in use, 128 usage.`,
+		Example: `  etcdcron serve -c jobs.yaml                    with an etcd of its own
+  etcdcron serve -c jobs.yaml --endpoints etcd-0:2379,etcd-1:2379
+  etcdcron serve -c jobs.yaml --endpoints 127.0.0.1:2379 --listen 127.0.0.1:0
+                                                 one more beside the first`,
 		Args: exactly(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cfg.ConfigFile == "" {
+				return &failure{
+					code: exitUsage, err: errors.New("etcdcron serve needs a jobs file"),
+					try: "etcdcron serve -c FILE; etcdcron serve --help says more",
+				}
+			}
 			cfg.Embed = !o.endpointsGiven()
 			cfg.Client = o.clientConfig()
 			cfg.Logger = cfg.Client.Logger
+			cfg.JSONLog = o.logFormat.value == "json"
 			cfg.Prefix, cfg.Namespace = o.prefix, o.namespace
 			cfg.Version = currentBuild().Version
 			if cfg.DrainTimeout == 0 {
 				cfg.DrainTimeout = -1 // no drain; the zero value would be the default
 			}
-			return app.Serve(cmd.Context(), cfg)
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return app.Serve(ctx, cfg)
 		},
 	}
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		o.flags.Lookup("output").Hidden = true // it prints nothing
+		cmd.Parent().HelpFunc()(cmd, args)
+	})
 	f := cmd.Flags()
-	f.StringVarP(&cfg.ConfigFile, "config", "c", "", "jobs `file`")
+	f.StringVarP(&cfg.ConfigFile, "config", "c", "", "jobs `file`, read at the start")
 	f.StringVar(&cfg.DataDir, "data-dir", app.DefaultDataDir, "`directory` for the data of an etcd of its own")
 	f.StringVar(&cfg.EtcdListen, "etcd-listen", app.DefaultEtcdListen, "`address` for the clients of an etcd of its own")
 	f.StringVar(&cfg.Listen, "listen", app.DefaultListen, "`address` for HTTP")

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -65,7 +66,12 @@ func TestServeUntilTold(t *testing.T) {
 	require.Zero(t, <-ended)
 	require.Empty(t, stdout.String(), "stdout is for data")
 	require.Contains(t, stderr.String(), `"root":"/etcdcron/tests/"`)
-	require.Contains(t, stderr.String(), `"instance":"tester-`)
+	for line := range strings.Lines(stderr.String()) {
+		if strings.Contains(line, `"msg":"leading"`) || strings.Contains(line, "etcdcron is up") {
+			require.Equal(t, 1, strings.Count(line, `"instance":"tester-`), line)
+		}
+	}
+	require.NotContains(t, stderr.String(), "look at it with", "programs read this")
 	require.DirExists(t, filepath.Join(dir, "data", "member"))
 }
 
@@ -82,7 +88,7 @@ func TestServeRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		"no file":        {args: []string{"serve"}, code: exitBadInput, want: "give a jobs file with -c"},
+		"no file":        {args: []string{"serve"}, code: exitUsage, want: "try: etcdcron serve -c FILE"},
 		"no such file":   {args: []string{"serve", "-c", "nope.yaml"}, code: exitBadInput, want: "nope.yaml: cannot be read"},
 		"an argument":    {args: []string{"serve", jobs}, code: exitUsage, want: "takes no arguments"},
 		"open to others": {env: map[string]string{"ETCDCRON_LISTEN": ":2390"}, args: []string{"serve", "-c", jobs}, code: exitBadInput, want: "--insecure"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdcron/etcdcron/internal/config"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -19,7 +20,7 @@ func billing() state.Definition {
 		SpecRev: 1,
 		Spec: state.Spec{
 			Name: "daily_billing", Schedule: "0 9 * * *", TimeZone: "Asia/Shanghai", Source: "jobs.yaml",
-			Description: "charges every account", Target: "/opt/billing/run --all",
+			Description: "charges every account", Target: "/opt/billing/run --all\n  echo done",
 			Overlap: "skip", CatchUp: "latest", Window: state.Duration(6 * time.Hour), Recovery: "resume", Recoveries: 3,
 			Timeout: state.Duration(25 * time.Minute), LockTTL: state.Duration(30 * time.Second), Grace: state.Duration(7500 * time.Millisecond),
 			Labels: map[string]string{"team": "billing", "env": "prod"},
@@ -71,18 +72,18 @@ func TestJobTable(t *testing.T) {
 	t.Parallel()
 	defs := jobsToShow()
 	require.Equal(t, `
-NAME           SCHEDULE   ZONE           PAUSED  RUNNING  NEXT            LAST     RESULT     SUCCESS
-daily_billing  0 9 * * *  Asia/Shanghai  -       -        in 13h          10h ago  failed     99%
-新しい         * * * * *  UTC            -       -        in 1m           -        -          -
-stale          * * * * *  UTC            -       1        in 1m           3s ago   -          -
-paused         * * * * *  UTC            yes     -        -               2m ago   succeeded  100%
-broken         -          -              -       -        never: invalid  -        invalid    -
-retired        * * * * *  UTC            -       -        never: retired  -        -          -
+NAME           SCHEDULE   ZONE           RUNNING  NEXT            LAST     RESULT     SUCCESS
+daily_billing  0 9 * * *  Asia/Shanghai  -        in 13h          10h ago  failed     99%
+新しい         * * * * *  UTC            -        in 1m           -        -          -
+stale          * * * * *  UTC            1        in 1m           3s ago   -          -
+paused         * * * * *  UTC            -        never: paused   2m ago   succeeded  100%
+broken         -          -              -        never: invalid  -        invalid    -
+retired        * * * * *  UTC            -        never: retired  -        -          -
 `, written(t, jobTable(summaries(defs), defs, noon, false), term.Screen{}))
 
 	require.Equal(t, `
-NAME           SCHEDULE   ZONE           PAUSED  RUNNING  NEXT    LAST     RESULT  SUCCESS  SKIPPED  MISSED  OVERLAP  CATCH-UP  RECOVERY  TIMEOUT  LOCK-TTL  SOURCE     TARGET
-daily_billing  0 9 * * *  Asia/Shanghai  -       -        in 13h  10h ago  failed  99%      3        2       skip     latest    resume    25m      30s       jobs.yaml  /opt/billing/run --all
+NAME           SCHEDULE   ZONE           RUNNING  NEXT    LAST     RESULT  SUCCESS  SKIPPED  MISSED  OVERLAP  CATCH-UP  RECOVERY  TIMEOUT  LOCK-TTL  SOURCE     TARGET
+daily_billing  0 9 * * *  Asia/Shanghai  -        in 13h  10h ago  failed  99%      3        2       skip     latest    resume    25m      30s       jobs.yaml  /opt/billing/run --all …
 `, written(t, jobTable(summaries(defs[:1]), defs[:1], noon, true), term.Screen{}))
 }
 
@@ -102,7 +103,7 @@ func TestJobSummary_JSON(t *testing.T) {
 		  "next_run_at":"2024-06-04T01:00:00Z","last_status":"failed","last_started_at":"2024-06-03T01:00:00Z",
 		  "last_finished_at":"2024-06-03T01:01:30Z","last_duration_ms":90000,"last_error":"exit status 1",
 		  "skipped_total":3,"missed_total":2,"succeeded_total":199,"failed_total":1,"success_rate":0.995,
-		  "description":"charges every account","target":"/opt/billing/run --all","source":"jobs.yaml","retired":false,"invalid":null}`,
+		  "description":"charges every account","target":"/opt/billing/run --all\n  echo done","source":"jobs.yaml","retired":false,"invalid":null}`,
 		`{"name":"新しい","schedule":"* * * * *","time_zone":"UTC","paused":false,"running":0,"pending":0,
 		  "next_run_at":"2024-06-03T12:01:00Z","last_status":null,"last_started_at":null,
 		  "last_finished_at":null,"last_duration_ms":null,"last_error":null,
@@ -127,8 +128,8 @@ func TestJobSummary_JSON(t *testing.T) {
 func runsToShow() []state.Run {
 	at := func(ago time.Duration) time.Time { return noon.Add(-ago) }
 	return []state.Run{
-		{ID: state.RunID(at(5 * time.Second)), Status: state.Running, ScheduledAt: at(5 * time.Second), StartedAt: at(4 * time.Second), Attempt: 2, Instance: "a-1-x"},
-		{ID: state.RunID(at(time.Minute)), Status: state.Succeeded, ScheduledAt: at(time.Minute), StartedAt: at(59 * time.Second), FinishedAt: at(57 * time.Second), DurationMS: 1240, Attempt: 1, Instance: "a-1-x"},
+		{ID: state.RunID(at(5 * time.Second)), Status: state.Running, ScheduledAt: at(5 * time.Second), StartedAt: at(4 * time.Second), Trigger: state.BySchedule, LatenessMS: 7, Attempt: 2, Instance: "a-1-x"},
+		{ID: state.RunID(at(time.Minute)), Status: state.Succeeded, ScheduledAt: at(time.Minute), StartedAt: at(59 * time.Second), FinishedAt: at(57 * time.Second), DurationMS: 1240, Attempt: 1, Instance: "a-1-x", Output: "one\r\n  two\x1b[2J\n"},
 		{ID: state.RunID(at(time.Hour)), Status: state.Failed, Reason: state.ReasonTimeout, Error: "took too long\nmore", ScheduledAt: at(time.Hour), StartedAt: at(time.Hour), FinishedAt: at(50 * time.Minute), DurationMS: 600000, Attempt: 1, Instance: "b-2-y"},
 		{ID: state.RunID(at(26 * time.Hour)), Status: state.Missed, Reason: state.ReasonSuperseded, ScheduledAt: at(26 * time.Hour), Until: at(25 * time.Hour), Count: 60, Instance: "a-1-x"},
 		{ID: "odd", Error: "stored value\x1b[31m cannot be decoded"},
@@ -138,18 +139,79 @@ func runsToShow() []state.Run {
 func TestRunTable(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `
-RUN               STATUS     SCHEDULED           STARTED  DURATION   ATTEMPT  INSTANCE  REASON/ERROR
-20240603T115955Z  running    5s ago              4s ago   4s so far  2        a-1-x     -
-20240603T115900Z  succeeded  1m ago              59s ago  1.2s       1        a-1-x     -
-20240603T110000Z  failed     1h ago              1h ago   10m        1        b-2-y     timeout: took too long
-20240602T100000Z  missed     26h ago (60 times)  -        -          -        a-1-x     superseded
-odd               -          -                   -        -          -        -         stored value`+"\uFFFD"+`[31m cannot be decoded
+RUN               STATUS     SCHEDULED  DURATION   NOTE
+20240603T115955Z  running    5s ago     4s so far  attempt 2
+20240603T115900Z  succeeded  1m ago     1.2s       -
+20240603T110000Z  failed     1h ago     10m        timeout: took too long …
+20240602T100000Z  missed     26h ago    -          60 times: a newer time ran instead
+odd               -          -          -          stored value`+"\uFFFD"+`[31m cannot be decoded
 `, written(t, runTable(runsToShow(), noon, false), term.Screen{}))
 
 	require.Equal(t, `
-RUN               STATUS     SCHEDULED             STARTED               DURATION  ATTEMPT  INSTANCE  REASON/ERROR
-20240603T115900Z  succeeded  2024-06-03T11:59:00Z  2024-06-03T11:59:01Z  1.2s      1        a-1-x     -
-`, written(t, runTable(runsToShow()[1:2], noon, true), term.Screen{}))
+RUN               STATUS     TRIGGER   SCHEDULED             STARTED               LATENESS  DURATION   ATTEMPT  INSTANCE  NOTE
+20240603T115955Z  running    schedule  2024-06-03T11:59:55Z  2024-06-03T11:59:56Z  7ms       4s so far  2        a-1-x     -
+20240603T115900Z  succeeded  -         2024-06-03T11:59:00Z  2024-06-03T11:59:01Z  <1ms      1.2s       1        a-1-x     -
+`, written(t, runTable(runsToShow()[:2], noon, true), term.Screen{}))
+}
+
+// What the tables of a normal day need fits a terminal of 80 columns.
+func TestTablesFitTheScreen(t *testing.T) {
+	t.Parallel()
+	at := noon.Add(-(10*time.Hour + 5*time.Minute))
+	runs := []state.Run{
+		{ID: state.RunID(at), Status: state.Succeeded, ScheduledAt: at, StartedAt: at, FinishedAt: at.Add(time.Second), DurationMS: 999, Attempt: 1, Instance: strings.Repeat("x", 40)},
+		{ID: state.RunID(at), Status: state.Failed, ScheduledAt: at, StartedAt: at, FinishedAt: at, Attempt: 2, Error: "exit status 1"},
+		{ID: state.RunID(at), Status: state.Running, ScheduledAt: at, StartedAt: at, Attempt: 1},
+	}
+	for _, reason := range []string{state.ReasonOverlap, state.ReasonSuperseded, state.ReasonCatchUp, state.ReasonPaused} {
+		runs = append(runs, state.Run{ID: state.RunID(at), Status: state.Skipped, Reason: reason, ScheduledAt: at})
+	}
+	file, err := config.Load("../../examples/quickstart/jobs.yaml")
+	require.NoError(t, err)
+	var defs []state.Definition
+	for _, spec := range file.Jobs {
+		j := spec.Job.WithDefaults()
+		def := state.Definition{SpecRev: 1, Spec: state.Spec{Name: j.Name, Schedule: j.Schedule, TimeZone: j.TimeZone}}
+		def.View.Status = state.JobStatus{
+			Running: 1, LastStatus: state.Succeeded, LastStartedAt: at, LastFinishedAt: at, SucceededTotal: 1, NextRunAt: noon.Add(90 * time.Second),
+		}
+		defs = append(defs, def)
+	}
+	for _, table := range []*term.Table{runTable(runs, noon, false), jobTable(summaries(defs), defs, noon, false)} {
+		for line := range strings.Lines(written(t, table, term.Screen{})) {
+			require.LessOrEqual(t, term.Width(strings.TrimSuffix(line, "\n")), 80, line)
+		}
+	}
+}
+
+func TestDurationCell(t *testing.T) {
+	t.Parallel()
+	for ms, want := range map[int64]string{0: "<1ms", 7: "7ms", 1240: "1.2s"} {
+		require.Equal(t, want, durationCell(&state.Run{Status: state.Failed, StartedAt: noon, FinishedAt: noon, DurationMS: ms}, noon))
+	}
+	require.Empty(t, durationCell(&state.Run{Status: state.Skipped}, noon))
+}
+
+func TestNoteCell(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{
+		state.ReasonOverlap: "still running", state.ReasonSuperseded: "a newer time ran instead",
+		state.ReasonWindow: "older than the catch-up window", state.ReasonPaused: "paused",
+		state.ReasonCatchUp: "passed while nobody led", state.ReasonInstanceLost: "instance lost",
+		state.ReasonTimeout: "timeout", state.ReasonDrain: "instance stopped", "new": "new",
+	} {
+		require.Equal(t, want, noteCell(&state.Run{Reason: reason}, false))
+	}
+	require.Equal(t, "attempt 3: panic: boom …", noteCell(&state.Run{Reason: state.ReasonPanic, Error: "boom\n\nstack", Attempt: 3}, false))
+	require.Equal(t, "panic: boom …", noteCell(&state.Run{Reason: state.ReasonPanic, Error: "boom\n\nstack", Attempt: 3}, true))
+}
+
+func TestRate(t *testing.T) {
+	t.Parallel()
+	for share, want := range map[float64]string{0: "0%", 0.0001: "1%", 0.5: "50%", 2. / 3: "67%", 0.9999: "99%", 1: "100%"} {
+		require.Equal(t, want, rate(&share))
+	}
+	require.Empty(t, rate(nil))
 }
 
 func described(t *testing.T, d description) string {
@@ -168,6 +230,7 @@ Job:          daily_billing
 Description:  charges every account
 Schedule:     0 9 * * *  Asia/Shanghai
 Target:       /opt/billing/run --all
+                echo done
 Source:       jobs.yaml
 Labels:       env=prod, team=billing
 Overlap:      skip
@@ -177,15 +240,20 @@ Limits:       timeout 25m, lock TTL 30s, grace 7.5s
 State:        idle
 Last run:     failed 10h ago, took 1m30s
 Last error:   exit status 1
-Totals:       199 succeeded, 1 failed, 3 skipped (overlap 3), 2 missed (superseded 2), success 99%
+Totals:       199 succeeded, 1 failed, 3 skipped (still running: 3), 2 missed (a newer time ran instead: 2), success 99%
 
 LOCAL                           UTC                   WHEN
 Tue 2024-06-04 09:00:00 +08:00  2024-06-04T01:00:00Z  in 13h
 
-RUN               STATUS     SCHEDULED  STARTED  DURATION  ATTEMPT  INSTANCE  REASON/ERROR
-20240603T115900Z  succeeded  1m ago     59s ago  1.2s      1        a-1-x     -
+RUN               STATUS     SCHEDULED  DURATION   NOTE
+20240603T115955Z  running    5s ago     4s so far  attempt 2
+20240603T115900Z  succeeded  1m ago     1.2s       -
+
+OUTPUT of 20240603T115900Z
+  one
+    two`+"\uFFFD"+`[2J
 `, described(t, description{
-		Definition: def.Spec, Status: def.View.Status, Next: []time.Time{noon.Add(13 * time.Hour)}, Runs: runsToShow()[1:2],
+		Definition: def.Spec, Status: def.View.Status, Next: []time.Time{noon.Add(13 * time.Hour)}, Runs: runsToShow()[:2],
 	}))
 
 	fresh := minutely("fresh")
@@ -193,12 +261,37 @@ RUN               STATUS     SCHEDULED  STARTED  DURATION  ATTEMPT  INSTANCE  RE
 Job:          fresh
 Schedule:     * * * * *  UTC
 Invalid:      no schedule
-State:        running since 3s ago; paused by jo 1h ago: too loud
+State:        running for 3s; paused by jo 1h ago: too loud
 Totals:       0 succeeded, 0 failed
 `, described(t, description{
 		Definition: fresh.Spec, Status: state.JobStatus{Running: 1, LastStartedAt: noon.Add(-3 * time.Second)},
 		Control: state.Control{Paused: true, By: "jo", At: noon.Add(-time.Hour), Reason: "too loud"}, Invalid: unlessZero("no schedule"),
 	}))
+}
+
+func TestWriteOutput(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("line\n", 11)
+	for name, tc := range map[string]struct {
+		runs []state.Run
+		want string
+	}{
+		"none":          {nil, ""},
+		"never started": {[]state.Run{{ID: "a", Status: state.Skipped, Output: "x"}}, ""},
+		"silent":        {[]state.Run{{ID: "b", Status: state.Failed, Attempt: 1}, {ID: "a", Status: state.Failed, Attempt: 1, Output: "x"}}, ""},
+		"goes on": {
+			[]state.Run{{ID: "c", Status: state.Running, Attempt: 1}, {ID: "b", Status: state.Missed}, {ID: "a", Status: state.Failed, Attempt: 1, Output: "x"}},
+			"\nOUTPUT of a\n  x\n",
+		},
+		"long": {[]state.Run{{ID: "a", Status: state.Failed, Attempt: 1, Output: long}}, "\nOUTPUT of a, its last 10 lines\n" + strings.Repeat("  line\n", 10)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b bytes.Buffer
+			writeOutput(&b, term.Screen{}, tc.runs)
+			require.Equal(t, tc.want, b.String())
+		})
+	}
 }
 
 func TestList(t *testing.T) {

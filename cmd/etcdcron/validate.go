@@ -15,8 +15,13 @@ func newValidateCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE",
 		Short: "Check a jobs file: every fault at once, with its line",
-		Args:  exactly(1, "a jobs file"),
-		RunE:  func(_ *cobra.Command, args []string) error { return o.validate(args[0]) },
+		Long: `Check a jobs file, without an etcd: every fault at once, with its line. What
+is right is listed, with the time at which it fires next.
+
+Exit codes: 0 valid, 3 not valid, or not to be read.`,
+		Example: "  etcdcron validate jobs.yaml && etcdcron serve -c jobs.yaml",
+		Args:    exactly(1, "a jobs file"),
+		RunE:    func(_ *cobra.Command, args []string) error { return o.validate(args[0]) },
 	}
 }
 

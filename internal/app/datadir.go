@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -97,11 +98,20 @@ func (d *dataDir) finish() error {
 	return nil
 }
 
+// signedAt is what stands before the endpoint in an owner's signature.
+const signedAt = ", with its etcd at "
+
+// endpointOf is the endpoint in an owner's signature; "" when there is none yet.
+func endpointOf(owner string) string {
+	_, endpoint, _ := strings.Cut(owner, signedAt)
+	return strings.TrimSpace(endpoint)
+}
+
 // sign writes down for others who uses the directory.
 func (d *dataDir) sign(endpoint string) error {
 	text := fmt.Sprintf("etcdcron, process %d", os.Getpid())
 	if endpoint != "" {
-		text += ", with its etcd at " + endpoint
+		text += signedAt + endpoint
 	}
 	if err := d.lock.Truncate(0); err != nil {
 		return unusable(d.path, err)
@@ -126,10 +136,12 @@ func inUse(path, owner string, err error) error {
 	if !errors.Is(err, unix.EWOULDBLOCK) {
 		return unusable(path, fmt.Errorf("cannot be locked: %w", err))
 	}
-	if owner == "" {
-		owner = "another process, perhaps an etcd"
+	taken := &takenError{
+		fact:   fmt.Sprintf("data directory %s is in use by %s", path, cmp.Or(owner, "another process, perhaps an etcd")),
+		advice: "stop it, or join it with --endpoints, or choose another --data-dir",
 	}
-	return badInput("data directory %s is in use by %s; stop it, or join it with --endpoints, or choose another --data-dir", path, owner)
+	taken.ours, taken.etcd = owner != "", endpointOf(owner)
+	return taken
 }
 
 func unusable(path string, err error) error {

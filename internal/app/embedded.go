@@ -103,7 +103,7 @@ func startEmbedded(ctx context.Context, dir, listen string, log *zap.Logger) (*e
 		return nil, context.Cause(limit)
 	}
 	e.level.SetLevel(zapcore.WarnLevel)
-	e.endpoint = reachable(e.etcd.Clients[0].Addr())
+	e.endpoint = local(e.etcd.Clients[0].Addr().String())
 	if err := errors.Join(d.finish(), d.sign(e.endpoint)); err != nil {
 		e.stop()
 		return nil, err

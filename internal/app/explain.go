@@ -96,7 +96,7 @@ const noReply = "no answer in time"
 
 // hints are what to try, by what a reason holds; the first that fits counts.
 var hints = []struct{ holds, hint string }{
-	{"connection refused", `is it running? "etcdcron serve" starts one; --endpoints names another`},
+	{"connection refused", `is it running? "etcdcron serve -c FILE" starts one; --endpoints names another`},
 	{"no such file", "is it running? Check the path in --endpoints"},
 	{"no such host", "check the host's name in --endpoints"},
 	{"server misbehaving", "check the host's name in --endpoints, or the name server"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -42,21 +43,15 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// reachable is addr as a client on this machine can dial it.
-func reachable(addr net.Addr) string {
-	tcp, ok := addr.(*net.TCPAddr)
-	if ok && tcp.IP.IsUnspecified() {
-		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
-	}
-	return addr.String()
-}
-
 // listenError says why what listens on addr could not, and who is there already.
 func listenError(what, flag, addr string, err error) error {
 	_, port, _ := net.SplitHostPort(addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return badInput("%s cannot listen on %s: %s, or choose another address with %s", what, addr, occupant(addr), flag)
+		taken := occupant(addr)
+		taken.fact = fmt.Sprintf("%s cannot listen on %s: %s", what, addr, taken.fact)
+		taken.advice += ", or choose another address with " + flag
+		return taken
 	case errors.Is(err, syscall.EACCES):
 		return badInput("%s cannot listen on %s: this user may not use port %s; choose one above 1023 with %s", what, addr, port, flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
@@ -67,23 +62,45 @@ func listenError(what, flag, addr string, err error) error {
 }
 
 // occupant is who listens on addr, and what to do about it.
-func occupant(addr string) string {
+func occupant(addr string) *takenError {
 	_, port, _ := net.SplitHostPort(addr)
-	if isUnspecified(addr) {
-		addr = net.JoinHostPort("127.0.0.1", port)
-	}
-	var version struct {
-		Etcd string `json:"etcdserver"`
-	}
-	if askOccupant(addr, "/version", &version) && version.Etcd != "" {
-		return "an etcd " + version.Etcd + " uses the port (it may be another etcdcron's); join it with --endpoints " + addr
+	if version, at := etcdAt(addr); version != "" {
+		return &takenError{
+			fact:   "an etcd " + version + " uses the port (it may be another etcdcron's)",
+			advice: "join it with --endpoints " + at, ours: true, etcd: at,
+		}
 	}
 	var health httpapi.Readiness
-	if askOccupant(addr, "/readyz", &health) && health.Status != "" {
-		return "another etcdcron uses the port (" + cmp.Or(health.Instance, "starting") +
-			"); stop it, or run one more beside it, with --endpoints for the same etcd"
+	if askOccupant(local(addr), "/readyz", &health) && health.Status != "" {
+		return &takenError{
+			fact:   "another etcdcron uses the port (" + cmp.Or(health.Instance, "starting") + ")",
+			advice: "stop it", ours: true,
+		}
 	}
-	return "another program uses the port (see which: ss -ltnp sport = :" + port + "); stop it"
+	return &takenError{
+		fact:   "another program uses the port (see which: ss -ltnp sport = :" + port + ")",
+		advice: "stop it",
+	}
+}
+
+// etcdAt is the version of the etcd that listens on addr, "" for none, and where to find it.
+func etcdAt(addr string) (version, at string) {
+	var answer struct {
+		Etcd string `json:"etcdserver"`
+	}
+	at = local(addr)
+	if !askOccupant(at, "/version", &answer) {
+		return "", at
+	}
+	return answer.Etcd, at
+}
+
+// local is addr as a client on this machine can dial it.
+func local(addr string) string {
+	if _, port, err := net.SplitHostPort(addr); err == nil && isUnspecified(addr) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr
 }
 
 func isUnspecified(addr string) bool {

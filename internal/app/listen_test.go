@@ -1,7 +1,6 @@
 package app
 
 import (
-	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,9 +43,11 @@ func TestCheckListen(t *testing.T) {
 	}
 }
 
-func TestReachable(t *testing.T) {
+func TestLocal(t *testing.T) {
 	t.Parallel()
-	for ip, want := range map[string]string{"0.0.0.0": "127.0.0.1:7", "::": "127.0.0.1:7", "127.0.0.2": "127.0.0.2:7", "::1": "[::1]:7"} {
-		require.Equal(t, want, reachable(&net.TCPAddr{IP: net.ParseIP(ip), Port: 7}))
+	for addr, want := range map[string]string{
+		"0.0.0.0:7": "127.0.0.1:7", "[::]:7": "127.0.0.1:7", ":7": "127.0.0.1:7", "127.0.0.2:7": "127.0.0.2:7", "[::1]:7": "[::1]:7",
+	} {
+		require.Equal(t, want, local(addr))
 	}
 }

@@ -57,11 +57,14 @@ type ServeConfig struct {
 	Version       string
 	// Logger. Default none.
 	Logger *zap.Logger
+	// JSONLog says that programs read the log: each line has the field instance, and none is a hint for
+	// people.
+	JSONLog bool
 }
 
-// Serve runs an instance until ctx ends and what runs has been drained; then it returns nil. It waits for
-// an etcd that is not there, and returns at once, with ErrBadInput, for what waiting would not mend. An
-// error otherwise is that of a part without which it cannot go on.
+// Serve runs an instance until ctx ends and what runs has been drained; then it returns nil. It logs why
+// ctx ended: its cause. It waits for an etcd that is not there, and returns at once, with ErrBadInput, for
+// what waiting would not mend. An error otherwise is that of a part without which it cannot go on.
 func Serve(ctx context.Context, cfg ServeConfig) error {
 	return newServer(cfg).serve(ctx)
 }
@@ -71,16 +74,22 @@ func (s *server) serve(ctx context.Context) error {
 		return err
 	}
 	defer s.close()
-	if err := s.listen(ctx); err != nil {
+	err := s.listen(ctx)
+	if err == nil {
+		err = s.reach(ctx)
+	}
+	taken := (*takenError)(nil)
+	switch {
+	case err == nil:
+		return s.run(ctx)
+	case ctx.Err() != nil: // told to stop while it started, and did
+		s.sayStopping(ctx)
+		return nil
+	case errors.As(err, &taken):
+		return s.beside(taken)
+	default:
 		return err
 	}
-	if err := s.reach(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // told to stop while it started, and did
-		}
-		return err
-	}
-	return s.run(ctx)
 }
 
 func (cfg *ServeConfig) defaults() {
@@ -108,6 +117,7 @@ type server struct {
 	metrics  *metrics.Metrics
 	health   *health
 	failed   chan error // HTTP stopped by itself
+	signed   signature
 
 	listener net.Listener
 	http     *http.Server
@@ -117,8 +127,13 @@ type server struct {
 }
 
 func newServer(cfg ServeConfig) *server {
+	s := &server{registry: prometheus.NewRegistry(), health: &health{}, failed: make(chan error, 1)}
+	if cfg.JSONLog && cfg.Logger != nil {
+		cfg.Logger = s.signed.sign(cfg.Logger)
+	}
 	cfg.defaults()
-	return &server{cfg: cfg, log: cfg.Logger, registry: prometheus.NewRegistry(), health: &health{}, failed: make(chan error, 1)}
+	s.cfg, s.log = cfg, cfg.Logger
+	return s
 }
 
 // check finds every fault that can be found without etcd.
@@ -138,6 +153,7 @@ func (s *server) check(ctx context.Context) (err error) {
 	if s.jobs, err = loadJobs(cfg.ConfigFile, s.log); err != nil {
 		return err
 	}
+	s.log.Info("jobs file read, once: what changes in it counts from the next start", zap.String("file", cfg.ConfigFile))
 	if s.metrics, err = metrics.New(s.registry, cfg.Version); err != nil {
 		return err
 	}
@@ -231,7 +247,7 @@ func (s *server) watch(ctx context.Context, stop context.CancelCauseFunc) {
 	var err error
 	select {
 	case <-ctx.Done():
-		s.log.Info("stopping: no new runs, running ones may finish")
+		s.sayStopping(ctx)
 		s.health.draining.Store(true)
 		return
 	case err = <-s.etcdFailed():
@@ -242,6 +258,10 @@ func (s *server) watch(ctx context.Context, stop context.CancelCauseFunc) {
 	stop(&partFailedError{err})
 }
 
+func (s *server) sayStopping(ctx context.Context) {
+	s.log.Info(fmt.Sprintf("stopping: %v; no new runs, running ones may finish; a second signal ends at once", context.Cause(ctx)))
+}
+
 func (s *server) sayUp(scheduler *cronrunner.Scheduler, keys state.Keys) {
 	s.log.Info("etcdcron is up",
 		zap.String("instance", scheduler.ID()),
@@ -250,6 +270,10 @@ func (s *server) sayUp(scheduler *cronrunner.Scheduler, keys state.Keys) {
 		zap.String("root", keys.Root()),
 		zap.String("file", s.cfg.ConfigFile),
 		zap.Int("jobs", len(s.jobs)))
+	s.signed.know(scheduler.ID())
+	if !s.cfg.JSONLog {
+		s.log.Info("look at it with: " + s.lookCommand())
+	}
 }
 
 // close ends what was started, in the order in which one needs the other.

@@ -133,6 +133,8 @@ func TestServe(t *testing.T) {
 		up := i.log.await(t, "etcdcron is up").ContextMap()
 		require.Equal(t, "http://"+i.cfg.Listen, up["http"])
 		require.EqualValues(t, 1, up["jobs"])
+		i.log.await(t, "jobs file read, once")
+		i.log.await(t, "look at it with: etcdcron jobs --endpoints "+i.etcd.endpoint)
 		require.Equal(t, "hello", i.log.await(t, "hello from hello").ContextMap()["job"])
 		i.log.await(t, "run finished")
 
@@ -151,11 +153,12 @@ func TestServe(t *testing.T) {
 		require.NotContains(t, text, "grpc_server", "etcd's own metrics are of the global registry")
 
 		require.NoError(t, i.end())
+		i.log.await(t, "stopping: context canceled; no new runs, running ones may finish; a second signal ends at once")
 		i.log.await(t, "stopped")
 		code, _ = i.ask("/livez")
 		require.Zero(t, code)
 		for _, e := range i.log.All() {
-			require.Empty(t, e.LoggerName, "neither etcd nor its client has anything to say: %s", e.Message)
+			require.Contains(t, []string{"", "hello"}, e.LoggerName, "neither etcd nor its client has anything to say: %s", e.Message)
 		}
 	}
 }
@@ -213,6 +216,7 @@ func TestServeStopsWhileItWaits(t *testing.T) {
 	start := time.Now()
 	require.NoError(t, i.end())
 	require.Less(t, time.Since(start), 5*time.Second)
+	i.log.await(t, "stopping: context canceled; ")
 }
 
 // No lease will ever remove such a key, and nobody leads while it is there.
@@ -285,17 +289,29 @@ func TestServeBadInput(t *testing.T) {
 		"bad job": {func(cfg *ServeConfig) {
 			cfg.ConfigFile = jobsFile(t, "jobs:\n  a:\n    schedule: '* * * * *'\n    shell: 'true'\n    sehll: x\n")
 		}, "jobs.yaml:5: "},
-		"open HTTP":       {func(cfg *ServeConfig) { cfg.Listen = "0.0.0.0:2390" }, `--listen "0.0.0.0:2390" would be open`},
-		"open etcd":       {func(cfg *ServeConfig) { cfg.EtcdListen = "0.0.0.0:2379" }, `--etcd-listen "0.0.0.0:2379" would be open`},
-		"HTTP port busy":  {func(cfg *ServeConfig) { cfg.Listen = busy.Addr().String() }, "HTTP cannot listen on " + busy.Addr().String() + ": another program uses the port"},
-		"HTTP port ours":  {func(cfg *ServeConfig) { cfg.Listen = other.cfg.Listen }, "another etcdcron uses the port ("},
-		"data dir ours":   {func(cfg *ServeConfig) { cfg.DataDir = other.cfg.DataDir }, "in use by etcdcron, process "},
-		"TTL":             {func(cfg *ServeConfig) { cfg.LeaderTTL = time.Second }, "TTL 1s is too short"},
-		"prefix":          {func(cfg *ServeConfig) { cfg.Prefix = "a b" }, `prefix "a b"`},
-		"instance id":     {func(cfg *ServeConfig) { cfg.InstanceID = "a/b" }, "instance id"},
-		"TLS of our own":  {func(cfg *ServeConfig) { cfg.Client.CACert = "ca.pem" }, "need --endpoints"},
-		"endpoint":        {func(cfg *ServeConfig) { cfg.Embed = false; cfg.Client.Endpoints = []string{"etcd"} }, `try "etcd:2379"`},
-		"CA file missing": {func(cfg *ServeConfig) { cfg.Embed = false; cfg.Client.CACert = "/no/ca" }, "--cacert: open /no/ca"},
+		"open HTTP":      {func(cfg *ServeConfig) { cfg.Listen = "0.0.0.0:2390" }, `--listen "0.0.0.0:2390" would be open`},
+		"open etcd":      {func(cfg *ServeConfig) { cfg.EtcdListen = "0.0.0.0:2379" }, `--etcd-listen "0.0.0.0:2379" would be open`},
+		"HTTP port busy": {func(cfg *ServeConfig) { cfg.Listen = busy.Addr().String() }, "HTTP cannot listen on " + busy.Addr().String() + ": another program uses the port"},
+		"HTTP port ours": {func(cfg *ServeConfig) { cfg.Listen = other.cfg.Listen }, "another etcdcron uses the port ("},
+		"both ours": {func(cfg *ServeConfig) {
+			cfg.Listen, cfg.DataDir, cfg.ConfigFile, cfg.Namespace = other.cfg.Listen, other.cfg.DataDir, other.cfg.ConfigFile, "tests"
+		}, "; to run one more beside it: etcdcron serve -c " + other.cfg.ConfigFile + " --endpoints " + other.etcd.endpoint + " --namespace tests --listen 127.0.0.1:0"},
+		"both ports ours": {func(cfg *ServeConfig) {
+			cfg.Listen, cfg.EtcdListen = other.cfg.Listen, other.etcd.endpoint
+		}, " --endpoints " + other.etcd.endpoint + " --listen 127.0.0.1:0"},
+		"etcd unknown": {func(cfg *ServeConfig) { cfg.Listen = other.cfg.Listen }, " --endpoints ENDPOINTS-OF-ITS-ETCD --listen 127.0.0.1:0"},
+		"HTTP port ours, with endpoints": {func(cfg *ServeConfig) {
+			cfg.Listen, cfg.Embed, cfg.Client.Endpoints = other.cfg.Listen, false, []string{other.etcd.endpoint}
+		}, "; to run one more beside it, add --listen 127.0.0.1:0"},
+		"data dir ours":       {func(cfg *ServeConfig) { cfg.DataDir = other.cfg.DataDir }, "in use by etcdcron, process "},
+		"only data dir ours":  {func(cfg *ServeConfig) { cfg.DataDir, cfg.Listen = other.cfg.DataDir, "127.0.0.1:0" }, " --endpoints " + other.etcd.endpoint + " --listen 127.0.0.1:0"},
+		"only etcd port ours": {func(cfg *ServeConfig) { cfg.EtcdListen, cfg.Listen = other.etcd.endpoint, "127.0.0.1:0" }, "; to run one more beside it: etcdcron serve -c "},
+		"TTL":                 {func(cfg *ServeConfig) { cfg.LeaderTTL = time.Second }, "TTL 1s is too short"},
+		"prefix":              {func(cfg *ServeConfig) { cfg.Prefix = "a b" }, `prefix "a b"`},
+		"instance id":         {func(cfg *ServeConfig) { cfg.InstanceID = "a/b" }, "instance id"},
+		"TLS of our own":      {func(cfg *ServeConfig) { cfg.Client.CACert = "ca.pem" }, "need --endpoints"},
+		"endpoint":            {func(cfg *ServeConfig) { cfg.Embed = false; cfg.Client.Endpoints = []string{"etcd"} }, `try "etcd:2379"`},
+		"CA file missing":     {func(cfg *ServeConfig) { cfg.Embed = false; cfg.Client.CACert = "/no/ca" }, "--cacert: open /no/ca"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

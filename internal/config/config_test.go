@@ -317,10 +317,11 @@ func TestLoad_Quickstart(t *testing.T) {
 func TestTarget(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
-		`command: [a, "", "it's", $x]`:                `a '' 'it'\''s' '$x'`,
-		`shell: " a | b "`:                            `a | b`,
-		"shell: " + strings.Repeat("héllo ", 100):     strings.Repeat("héllo ", 27) + "héll [cut]",
-		"command: [" + strings.Repeat("x", 500) + "]": strings.Repeat("x", 194) + " [cut]",
+		`command: [a, "", "it's", $x]`:                               `a '' 'it'\''s' '$x'`,
+		"shell: |\n      a\n      if b; then\n        c\n      fi\n": "a\nif b; then\n  c\nfi",
+		`shell: " a | b "`:                                           `a | b`,
+		"shell: " + strings.Repeat("héllo ", 100):                    strings.Repeat("héllo ", 27) + "héll [cut]",
+		"command: [" + strings.Repeat("x", 500) + "]":                strings.Repeat("x", 194) + " [cut]",
 	} {
 		file, err := config.Parse("f", []byte(job(daily, command, "environment: {SECRET: s}")))
 		require.NoError(t, err)

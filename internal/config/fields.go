@@ -6,6 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/etcdcron/etcdcron/internal/executor"
+	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
 
@@ -189,26 +190,14 @@ func (p *parser) texts(path string, v *yaml.Node, refuse func(key, text string) 
 	return texts
 }
 
-// maxTarget bounds the command line as people see it, in bytes.
+// maxTarget bounds the command as people see it, in bytes.
 const maxTarget = 200
 
-// target is the command for people: never its environment, where the secrets are.
+// target is the command for people: never its environment, where the secrets are. A script keeps its lines.
 func target(c *executor.Command) string {
-	if c.Shell != "" {
-		return state.CutHead(strings.TrimSpace(c.Shell), maxTarget)
+	text := strings.TrimSpace(c.Shell)
+	if text == "" {
+		text = term.CommandLine(c.Argv...)
 	}
-	quoted := make([]string, len(c.Argv))
-	for i, arg := range c.Argv {
-		quoted[i] = shellQuote(arg)
-	}
-	return state.CutHead(strings.Join(quoted, " "), maxTarget)
-}
-
-// shellQuote writes an argument so that a shell would read it as one.
-func shellQuote(arg string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%^"
-	if arg != "" && strings.Trim(arg, plain) == "" {
-		return arg
-	}
-	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	return state.CutHead(text, maxTarget)
 }

@@ -38,11 +38,16 @@ func TestRelative(t *testing.T) {
 func TestElapsed(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		0: "0s", 350 * time.Millisecond: "350ms", 1240 * time.Millisecond: "1.2s", 9999 * time.Millisecond: "10s",
+		0: "0s", 1: "<1ms", 999 * time.Microsecond: "<1ms", 7 * time.Millisecond: "7ms", 350 * time.Millisecond: "350ms", 1240 * time.Millisecond: "1.2s", 9999 * time.Millisecond: "10s",
 		42 * time.Second: "42s", 200 * time.Second: "3m20s", 3 * time.Hour: "3h",
 	} {
 		require.Equal(t, want, term.Elapsed(d))
 	}
+}
+
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `a '' 'it'\''s' '$x' --n=1,2 'two words'`, term.CommandLine("a", "", "it's", "$x", "--n=1,2", "two words"))
 }
 
 func TestClean(t *testing.T) {

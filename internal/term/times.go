@@ -21,9 +21,11 @@ func Relative(t, now time.Time) string {
 	}
 }
 
-// Elapsed is a duration at a glance: "350ms", "1.2s", "42s", "3m20s".
+// Elapsed is a duration at a glance: "<1ms", "350ms", "1.2s", "42s", "3m20s". Only no time at all is "0s".
 func Elapsed(d time.Duration) string {
 	switch {
+	case d > 0 && d < time.Millisecond:
+		return "<1ms"
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()
 	case d < 10*time.Second:
