@@ -27,12 +27,9 @@ const maxLogged = 500
 var errUnreturned = errors.New("the handler ended its goroutine with runtime.Goexit")
 
 // panicError is a handler's panic, with the stack of where it happened.
-type panicError struct {
-	value any
-	stack []byte
-}
+type panicError struct{ text string }
 
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n\n%s", e.value, e.stack) }
+func (e *panicError) Error() string { return e.text }
 
 // result is how a handler ended.
 type result struct {
@@ -105,11 +102,13 @@ func (as *attempts) call(ctx context.Context, log *zap.Logger, j *job, run *Run)
 		err := errUnreturned
 		defer func() {
 			if v := recover(); v != nil {
-				err = &panicError{value: v, stack: debug.Stack()}
+				err = &panicError{text: fmt.Sprintf("panic: %v\n\n%s", v, debug.Stack())}
 			}
 			returned <- err
 		}()
-		err = j.Handler(ctx, run)
+		if err = j.Handler(ctx, run); err != nil {
+			err = errors.New(err.Error()) // its text, made where it can do no harm: it is the user's code
+		}
 	}()
 	select {
 	case err := <-returned:

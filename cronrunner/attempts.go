@@ -13,7 +13,7 @@ import (
 // recordLimit is how long a shutdown waits, after the last handler has returned, for answers of etcd:
 // ends of runs, and claims whose outcome is unknown. What is not written by then is recovered by
 // whoever leads next.
-const recordLimit = 5 * time.Second
+const recordLimit = 3 * time.Second
 
 // attempts are the runs that this instance executes, across terms. Safe for concurrent use.
 type attempts struct {
@@ -33,11 +33,13 @@ type attempts struct {
 	running  map[string]chan struct{} // by job/run; closed when the handler has returned
 	claims   map[string]int           // by job; claims that are not settled
 	slots    int                      // taken
-	listener func(ended)              // of the term; nil between terms
+	draining bool
+	aborted  chan struct{} // closed by abort
+	listener func(ended)   // of the term; nil between terms
 }
 
 func newAttempts(s *Scheduler, leases *state.Leases) *attempts {
-	as := &attempts{s: s, leases: leases, running: make(map[string]chan struct{}), claims: make(map[string]int)}
+	as := &attempts{s: s, leases: leases, running: make(map[string]chan struct{}), claims: make(map[string]int), aborted: make(chan struct{})}
 	as.handlers, as.cancel = context.WithCancelCause(context.Background())
 	as.recording, as.giveUp = context.WithCancel(context.Background())
 	return as
@@ -132,6 +134,9 @@ func (as *attempts) listen(f func(ended)) {
 // etcd does not answer, it does not wait for the limit.
 func (as *attempts) drain(limit time.Duration) {
 	end := time.Now().Add(limit)
+	as.mu.Lock()
+	as.draining = true
+	as.mu.Unlock()
 	if n := as.calling(); n > 0 {
 		as.s.log.Info("draining: waiting for running runs", zap.Int("running", n), zap.Duration("limit", limit))
 	}
@@ -140,23 +145,26 @@ func (as *attempts) drain(limit time.Duration) {
 	all := make(chan struct{})
 	waiting.Go(func() { as.work.Wait(); close(all) })
 
-	for time.Now().Before(end) {
+	for time.Now().Before(end) && !isClosed(as.aborted) {
 		handlers := make(chan struct{})
 		waiting.Go(func() { as.waitHandlers(); close(handlers) })
-		if !within(time.Until(end), handlers) {
-			break
-		}
-		if within(min(time.Until(end), recordLimit), all) {
-			break
-		}
-		if as.calling() == 0 {
+		if !as.within(time.Until(end), handlers) || as.within(min(time.Until(end), recordLimit), all) || as.calling() == 0 {
 			break
 		}
 	}
 	as.cancel(ErrDraining)
 	as.waitHandlers()
-	within(recordLimit, all)
+	as.within(recordLimit, all)
 	as.giveUp()
+}
+
+// abort makes drain wait for nothing more but the handlers, whose contexts it ends.
+func (as *attempts) abort() {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	if as.draining && !isClosed(as.aborted) {
+		close(as.aborted)
+	}
 }
 
 // calling is how many handlers are being called.
@@ -198,14 +206,20 @@ func (as *attempts) waitHandlers() {
 	}
 }
 
-// within reports whether done was closed within limit.
-func within(limit time.Duration, done <-chan struct{}) bool {
+// within reports whether done was closed within limit, and before anybody had enough.
+func (as *attempts) within(limit time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(max(limit, 0))
 	defer timer.Stop()
+	aborted := as.aborted
+	if isClosed(aborted) {
+		aborted = nil // the limits after that are short enough
+	}
 	select {
 	case <-done:
 		return true
 	case <-timer.C:
+		return false
+	case <-aborted:
 		return false
 	}
 }

@@ -25,13 +25,20 @@ func (v verdict) String() string {
 	if v.count > 1 {
 		s += fmt.Sprintf("..%s x%d", v.last.Format("15:04:05"), v.count)
 	}
-	return s + " " + string(v.trigger) + " " + v.reason
+	s += " " + string(v.trigger) + " " + v.reason
+	if v.merge {
+		s += " merged"
+	}
+	return s
 }
 
 func TestDecide(t *testing.T) {
 	minutely := Job{Schedule: "* * * * *"}
 	none := Job{Schedule: "* * * * *", CatchUp: CatchUp{Policy: None}}
 	window := Job{Schedule: "* * * * *", CatchUp: CatchUp{Window: 3 * time.Minute}}
+	queue := Job{Schedule: "* * * * *", Overlap: Overlap{Policy: Queue, Limit: 2}}
+	queueSecondly := Job{Schedule: "* * * * * *", Overlap: Overlap{Policy: Queue, Limit: 2}}
+	coalesce := Job{Schedule: "* * * * *", Overlap: Overlap{Policy: Coalesce}}
 	at := noon.Add
 	for _, tc := range []struct {
 		name string
@@ -123,6 +130,44 @@ func TestDecide(t *testing.T) {
 			at(5*time.Minute + 30*time.Second),
 			[]string{"skipped 12:01:00..12:05:00 x5 catch_up overlap"},
 		},
+		{"queue: the job is idle", queue, situation{cursor: noon, since: at(-time.Hour)}, at(time.Minute), []string{"running 12:01:00 schedule "}},
+		{"queue: the job still runs", queue, situation{cursor: noon, since: at(-time.Hour), busy: true}, at(time.Minute), []string{"pending 12:01:00 schedule "}},
+		{"queue: order is kept", queue, situation{cursor: noon, since: at(-time.Hour), queue: 1}, at(time.Minute), []string{"pending 12:01:00 schedule "}},
+		{"queue: it is full", queue, situation{cursor: noon, since: at(-time.Hour), busy: true, queue: 2}, at(time.Minute), []string{"skipped 12:01:00 schedule queue_full"}},
+		{
+			"queue: each that fell due in this term", queueSecondly,
+			situation{cursor: noon, since: at(-time.Hour), busy: true},
+			at(3 * time.Second),
+			[]string{"pending 12:00:01 schedule ", "pending 12:00:02 schedule ", "skipped 12:00:03 schedule queue_full"},
+		},
+		{
+			"queue: one by one when idle", queueSecondly,
+			situation{cursor: noon, since: at(-time.Hour)},
+			at(3 * time.Second),
+			[]string{"running 12:00:01 schedule "},
+		},
+		{
+			"queue: of those before, the newest", queue,
+			situation{cursor: noon, since: at(5*time.Minute + 30*time.Second), busy: true},
+			at(5*time.Minute + 30*time.Second),
+			[]string{"missed 12:01:00..12:04:00 x4 catch_up superseded", "pending 12:05:00 catch_up "},
+		},
+		{"coalesce: the job is idle", coalesce, situation{cursor: noon, since: at(-time.Hour)}, at(time.Minute), []string{"running 12:01:00 schedule "}},
+		{"coalesce: the job still runs", coalesce, situation{cursor: noon, since: at(-time.Hour), busy: true}, at(time.Minute), []string{"pending 12:01:00 schedule "}},
+		{"coalesce: one waits already", coalesce, situation{cursor: noon, since: at(-time.Hour), busy: true, queue: 1}, at(time.Minute), []string{"pending 12:01:00 schedule  merged"}},
+		{
+			"coalesce: one run for a gap", coalesce,
+			situation{cursor: noon, since: at(5*time.Minute + 30*time.Second)},
+			at(5*time.Minute + 30*time.Second),
+			[]string{"running 12:01:00..12:05:00 x5 catch_up "},
+		},
+		{
+			"coalesce without catch-up",
+			Job{Schedule: "* * * * *", Overlap: Overlap{Policy: Coalesce}, CatchUp: CatchUp{Policy: None}},
+			situation{cursor: noon, since: at(4*time.Minute + 30*time.Second), busy: true},
+			at(5 * time.Minute),
+			[]string{"missed 12:01:00..12:04:00 x4 catch_up catch_up", "pending 12:05:00 schedule "},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
@@ -140,6 +185,7 @@ func TestDecideTilesTheTimeLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := mustCompile(t, Job{
 			Schedule: rapid.SampledFrom([]string{"* * * * * *", "*/7 * * * * *", "* * * * *", "0 */5 * * * *"}).Draw(t, "schedule"),
+			Overlap:  Overlap{Policy: rapid.SampledFrom([]OverlapPolicy{Skip, Queue, Coalesce}).Draw(t, "overlap")},
 			CatchUp: CatchUp{
 				Policy: rapid.SampledFrom([]CatchUpPolicy{Latest, None}).Draw(t, "catch_up"),
 				Window: time.Duration(rapid.IntRange(1, 600).Draw(t, "window")) * time.Second,
@@ -156,8 +202,12 @@ func TestDecideTilesTheTimeLine(t *testing.T) {
 			if rapid.Bool().Draw(t, "new term") {
 				s.since = now
 			}
+			s.queue = 0
+			if j.Overlap.Policy != Skip {
+				s.queue = rapid.IntRange(0, max(j.Overlap.Limit, 1)).Draw(t, "queue")
+			}
 			verdicts := decide(j, s, now)
-			require.LessOrEqual(t, len(verdicts), 3)
+			require.LessOrEqual(t, len(verdicts), 3+j.Overlap.Limit)
 			for i, v := range verdicts {
 				require.Equal(t, j.schedule.Next(s.cursor), v.first, "no gap, no overlap")
 				first, last, count := j.schedule.Between(s.cursor, v.last)
@@ -166,14 +216,18 @@ func TestDecideTilesTheTimeLine(t *testing.T) {
 				require.Equal(t, v.count, count)
 				require.False(t, v.last.After(now), "not before its time")
 				if v.status == state.Running {
+					require.Len(t, verdicts, i+1, "one runs, and what comes after it is decided later")
+					require.False(t, s.busy || s.paused || s.queue > 0)
+				}
+				if v.status == state.Running && j.Overlap.Policy != Coalesce {
 					require.Equal(t, int64(1), v.count)
-					require.Len(t, verdicts, i+1, "only the newest runs")
-					require.False(t, s.busy || s.paused)
 				}
 				decided += v.count
 				s.cursor = v.last
 			}
-			require.True(t, j.schedule.Next(s.cursor).After(now), "all that is due is decided")
+			if len(verdicts) == 0 || verdicts[len(verdicts)-1].status != state.Running {
+				require.True(t, j.schedule.Next(s.cursor).After(now), "all that is due is decided")
+			}
 		}
 		_, _, all := j.schedule.Between(start, s.cursor)
 		require.Equal(t, all, decided)
@@ -209,7 +263,7 @@ func TestVerdictOf(t *testing.T) {
 		{result{err: boom, cause: ErrTimeout}, state.Failed, state.ReasonTimeout, true},
 		{result{err: boom, cause: ErrDraining}, state.Canceled, state.ReasonDrain, true},
 		{result{err: boom, cause: ErrLockLost}, "", "", false},
-		{result{err: &panicError{value: "x"}}, state.Failed, state.ReasonPanic, true},
+		{result{err: &panicError{text: "x"}}, state.Failed, state.ReasonPanic, true},
 		{result{err: errUnreturned}, state.Failed, "", true},
 	} {
 		status, reason, done := verdictOf(tc.res)

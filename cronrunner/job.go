@@ -18,8 +18,21 @@ type Handler func(ctx context.Context, run *Run) error
 // OverlapPolicy is what a due run does while the job still runs.
 type OverlapPolicy string
 
-// Skip records the due run as skipped. It is the default.
-const Skip OverlapPolicy = "skip"
+// The overlap policies.
+const (
+	// Skip records the due run as skipped. It is the default.
+	Skip OverlapPolicy = "skip"
+	// Queue has it wait: every run is done, in order. A queue that is full skips.
+	Queue OverlapPolicy = "queue"
+	// Coalesce has one run wait, which stands for all that are due meanwhile.
+	Coalesce OverlapPolicy = "coalesce"
+)
+
+// Overlap is what becomes of runs that are due while the job still runs.
+type Overlap struct {
+	Policy OverlapPolicy // default Skip
+	Limit  int           // of Queue: how many runs may wait; default 20, at most 1000
+}
 
 // CatchUpPolicy is what happens to scheduled times that passed while nobody led.
 type CatchUpPolicy string
@@ -57,7 +70,10 @@ const (
 	DefaultLockTTL       = 15 * time.Second
 	DefaultCatchUpWindow = 24 * time.Hour
 	DefaultMaxRecoveries = 3
+	DefaultQueueLimit    = 20
+	MaxQueueLimit        = 1000
 	MinLockTTL           = 3 * time.Second
+	MaxLockTTL           = time.Hour
 	MaxGrace             = 10 * time.Second // of the default; a longer one can be asked for
 	MaxText              = 4 << 10          // bytes of a description, a target, and all labels together
 
@@ -79,9 +95,8 @@ type Job struct {
 	// Target says what the job runs, for people. It is shown and stored: no secrets.
 	Target string
 	// Handler does the work. Required.
-	Handler Handler
-	// Overlap is what a due run does while the job still runs. Default and so far only: Skip.
-	Overlap  OverlapPolicy
+	Handler  Handler
+	Overlap  Overlap
 	CatchUp  CatchUp
 	Recovery Recovery
 	// Timeout is the time limit of an attempt. Default 1 h.
@@ -112,7 +127,10 @@ type job struct {
 
 // WithDefaults is the job with every field that was left out at its default.
 func (j Job) WithDefaults() Job {
-	j.Overlap = orDefault(j.Overlap, Skip)
+	j.Overlap.Policy = orDefault(j.Overlap.Policy, Skip)
+	if j.Overlap.Policy == Queue {
+		j.Overlap.Limit = orDefault(j.Overlap.Limit, DefaultQueueLimit)
+	}
 	j.CatchUp.Policy = orDefault(j.CatchUp.Policy, Latest)
 	j.CatchUp.Window = orDefault(j.CatchUp.Window, DefaultCatchUpWindow)
 	j.Recovery.Policy = orDefault(j.Recovery.Policy, Resume)
@@ -137,9 +155,7 @@ func (j Job) compile() (*job, error) {
 		fault("schedule", fmt.Errorf("%q: %w", j.Schedule, err))
 	}
 	j.checkSize(fault)
-	if j.Overlap != Skip {
-		fault("overlap", fmt.Errorf("%q is not an overlap policy; use %q", j.Overlap, Skip))
-	}
+	j.Overlap.check(fault)
 	if j.CatchUp.Policy != Latest && j.CatchUp.Policy != None {
 		fault("catch_up", fmt.Errorf("%q is not a catch-up policy; use %q or %q", j.CatchUp.Policy, Latest, None))
 	}
@@ -152,8 +168,8 @@ func (j Job) compile() (*job, error) {
 	if j.Recovery.Max < 0 {
 		fault("max_recoveries", fmt.Errorf("%d is negative", j.Recovery.Max))
 	}
-	if j.Timeout < 0 {
-		fault("timeout", fmt.Errorf("%s is negative", j.Timeout))
+	if j.Timeout < time.Millisecond {
+		fault("timeout", fmt.Errorf("%s is too short to start anything", j.Timeout))
 	}
 	j.checkLock(fault)
 	if err := errors.Join(faults...); err != nil {
@@ -161,6 +177,21 @@ func (j Job) compile() (*job, error) {
 	}
 	j.Labels = maps.Clone(j.Labels)
 	return &job{Job: j, schedule: schedule}, nil
+}
+
+func (o Overlap) check(fault func(string, error)) {
+	switch o.Policy {
+	case Queue:
+		if o.Limit < 1 || o.Limit > MaxQueueLimit {
+			fault("overlap.limit", fmt.Errorf("%d is not between 1 and %d", o.Limit, MaxQueueLimit))
+		}
+	case Skip, Coalesce:
+		if o.Limit != 0 {
+			fault("overlap.limit", fmt.Errorf("only %q has a limit", Queue))
+		}
+	default:
+		fault("overlap", fmt.Errorf("%q is not an overlap policy; use %q, %q or %q", o.Policy, Skip, Queue, Coalesce))
+	}
 }
 
 // parseSchedule blames a time zone that is wrong by itself on its own field.
@@ -197,6 +228,10 @@ func (j *Job) checkLock(fault func(string, error)) {
 	switch {
 	case j.LockTTL < MinLockTTL:
 		fault("lock_ttl", fmt.Errorf("%s is too short; use at least %s", j.LockTTL, MinLockTTL))
+		return
+	case j.LockTTL > MaxLockTTL:
+		fault("lock_ttl", fmt.Errorf("%s is too long: for so long nobody goes on with a run whose instance died; use at most %s "+
+			"(the lock of a run that goes on is renewed)", j.LockTTL, MaxLockTTL))
 		return
 	case j.LockTTL%time.Second != 0:
 		fault("lock_ttl", fmt.Errorf("%s: use whole seconds, as etcd counts them", j.LockTTL))

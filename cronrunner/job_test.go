@@ -14,7 +14,10 @@ import (
 
 func TestJobDefaults(t *testing.T) {
 	j := mustCompile(t, Job{Schedule: "@daily"})
-	require.Equal(t, Skip, j.Overlap)
+	require.Equal(t, Overlap{Policy: Skip}, j.Overlap)
+	require.Equal(t, Overlap{Policy: Queue, Limit: 20}, mustCompile(t, Job{Schedule: "@daily", Overlap: Overlap{Policy: Queue}}).Overlap)
+	require.ErrorContains(t, Job{Name: "j", Schedule: "@daily", Overlap: Overlap{Limit: 3}}.Check(), "overlap.limit")
+	require.ErrorContains(t, Job{Name: "j", Schedule: "@daily", Overlap: Overlap{Policy: Queue, Limit: 1001}}.Check(), "overlap.limit")
 	require.Equal(t, CatchUp{Policy: Latest, Window: 24 * time.Hour}, j.CatchUp)
 	require.Equal(t, Recovery{Policy: Resume, Max: 3}, j.Recovery)
 	require.Equal(t, time.Hour, j.Timeout)
@@ -28,7 +31,7 @@ func TestJobDefaults(t *testing.T) {
 
 func TestJobCheckNamesEveryFault(t *testing.T) {
 	err := Job{
-		Name: "a/b", Schedule: "*/90 * * * *", Overlap: "sometimes", CatchUp: CatchUp{Policy: "maybe", Window: time.Millisecond},
+		Name: "a/b", Schedule: "*/90 * * * *", Overlap: Overlap{Policy: "sometimes"}, CatchUp: CatchUp{Policy: "maybe", Window: time.Millisecond},
 		Recovery: Recovery{Policy: "hope", Max: -1}, Timeout: -time.Second, LockTTL: time.Second, TimeZone: "EST",
 		Description: strings.Repeat("x", MaxText+1), Labels: map[string]string{"a": strings.Repeat("x", MaxText)},
 	}.Check()

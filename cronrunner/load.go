@@ -133,7 +133,7 @@ func specOf(j *job) state.Spec {
 		Name:     j.Name,
 		Schedule: j.schedule.String(), TimeZone: j.schedule.Zone(),
 		Description: j.Description, Target: j.Target,
-		Overlap: string(j.Overlap),
+		Overlap: string(j.Overlap.Policy), QueueLimit: j.Overlap.Limit,
 		CatchUp: string(j.CatchUp.Policy), Window: state.Duration(j.CatchUp.Window),
 		Recovery: string(j.Recovery.Policy), Recoveries: j.Recovery.Max,
 		Timeout: state.Duration(j.Timeout), LockTTL: state.Duration(j.LockTTL), Grace: state.Duration(j.Grace),
@@ -177,7 +177,7 @@ func (t *term) findRetired() effect {
 			}
 			def = defined
 		}
-		if len(def.View.Status.Live) > 0 {
+		if st := def.View.Status; len(st.Live)+len(st.Queue) > 0 {
 			left = append(left, def)
 		}
 	}

@@ -1,7 +1,10 @@
 package cronrunner
 
 import (
+	"fmt"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -62,6 +65,21 @@ func (Interrupted) event() {}
 func (Recovered) event()   {}
 func (Overrunning) event() {}
 func (Planned) event()     {}
+
+// guarded is an observer whose panics are its own.
+type guarded struct {
+	Observer
+	log *zap.Logger
+}
+
+func (g guarded) Observe(ev Event) {
+	defer func() {
+		if v := recover(); v != nil {
+			g.log.Error("the observer panicked", zap.String("event", fmt.Sprintf("%T", ev)), zap.Any("panic", v))
+		}
+	}()
+	g.Observer.Observe(ev)
+}
 
 // nobody observes nothing.
 type nobody struct{}

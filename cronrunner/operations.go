@@ -15,13 +15,8 @@ import (
 
 // claim makes a run ours and starts it. The slot was reserved; it is given back unless a handler starts.
 func (t *term) claim(j *job, def state.Definition, v verdict) effect {
-	as := t.s.attempts
-	owned, view, grant, err := t.claimRun(j, def, v)
-	if err == nil {
-		as.start(attempt{job: j, owned: owned, view: view, grant: grant})
-	} else {
-		as.release()
-	}
+	now := t.now().UTC().Truncate(time.Millisecond)
+	view, err := t.claimRun(j, def, v.record(j, t.s.self.ID, t.held.Revision, now), 0)
 	return func(t *term) error {
 		js := t.jobs[j.Name]
 		if errors.Is(err, state.ErrLocked) {
@@ -31,40 +26,120 @@ func (t *term) claim(j *job, def state.Definition, v verdict) effect {
 	}
 }
 
-func (t *term) claimRun(j *job, def state.Definition, v verdict) (state.Owned, state.View, *state.Grant, error) {
-	defer t.s.attempts.claim(j.Name)()
-	ctx, cancel := context.WithTimeout(t.s.attempts.recording, j.LockTTL)
-	defer cancel()
-	grant, err := t.s.attempts.leases.For(j.LockTTL).Acquire(ctx, j.lockMargin())
-	if err != nil {
-		return state.Owned{}, def.View, nil, err
+// claimQueued makes a run ours that was pending, and starts it.
+func (t *term) claimQueued(j *job, def state.Definition, id string) effect {
+	as := t.s.attempts
+	view := def.View
+	run, rev, err := t.s.store.Run(as.recording, j.Name, id)
+	switch {
+	case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord):
+		as.release()
+		view, err = t.dropQueued(def, id, rev, state.ReasonRecordLost)
+	case err != nil:
+		as.release()
+	case run.Status != state.Pending:
+		as.release()
+		err = errReload
+	default:
+		now := t.now().UTC().Truncate(time.Millisecond)
+		view, err = t.claimRun(j, def, begun(run, j, t.s.self.ID, t.held.Revision, now), rev)
 	}
-	now := t.now().UTC().Truncate(time.Millisecond)
-	owned, view, err := t.s.store.Claim(t.s.attempts.recording, state.Claim{
-		Term: t.held, Run: v.record(j, t.s.self.ID, t.held.Revision, now),
-		UID: def.Spec.UID, View: def.View, SpecRev: def.SpecRev, ControlRev: def.ControlRev,
-		Lease: grant.ID, Next: j.schedule.Next(maxTime(now, v.last)),
-	})
-	return owned, view, grant, err
+	return func(t *term) error {
+		js := t.jobs[j.Name]
+		if errors.Is(err, errReload) || errors.Is(err, state.ErrNotOwner) {
+			js.reload, err = true, nil
+		}
+		return t.settled(js, view, err)
+	}
 }
 
-// recordVerdict writes down that scheduled times are not run.
-func (t *term) recordVerdict(j *job, def state.Definition, v verdict) effect {
-	now := t.now().UTC().Truncate(time.Millisecond)
-	run := v.record(j, t.s.self.ID, t.held.Revision, now)
-	view, err := t.s.store.Record(t.s.attempts.recording, state.Verdict{
-		Term: t.held, Run: run,
+// claimRun claims a run and starts it, in the slot that was reserved.
+func (t *term) claimRun(j *job, def state.Definition, run state.Run, prior int64) (view state.View, err error) {
+	as := t.s.attempts
+	defer as.claim(j.Name)()
+	defer func() {
+		if err != nil {
+			as.release()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(as.recording, j.LockTTL)
+	defer cancel()
+	grant, err := as.leases.For(j.LockTTL).Acquire(ctx, j.lockMargin())
+	if err != nil {
+		return def.View, err
+	}
+	owned, view, err := t.s.store.Claim(as.recording, state.Claim{
+		Term: t.held, Run: run, Prior: prior,
 		UID: def.Spec.UID, View: def.View, SpecRev: def.SpecRev, ControlRev: def.ControlRev,
-		Next: j.schedule.Next(maxTime(now, v.last)),
+		Lease: grant.ID, Next: j.schedule.Next(maxTime(t.now(), run.Covers())),
 	})
 	if err == nil {
-		t.log.Info("scheduled time not run", zap.String("job", run.Job), zap.String("run", run.ID), zap.String("status", string(run.Status)),
-			zap.String("reason", run.Reason), zap.Int64("times", run.Times()))
-		t.s.observer.Observe(Recorded{Run: run, Status: view.Status})
+		as.start(attempt{job: j, owned: owned, view: view, grant: grant})
 	}
+	return view, err
+}
+
+// dropQueued takes a run out of the queue that will not be run; rev is the mod revision of its record, 0
+// if there is none.
+func (t *term) dropQueued(def state.Definition, id string, rev int64, reason string) (state.View, error) {
+	at, _ := state.RunIDTime(id)
+	run := state.Run{
+		Job: def.Spec.Name, ID: id, Trigger: state.BySchedule, ScheduledAt: at, Status: state.Skipped, Reason: reason,
+		FinishedAt: t.now().UTC().Truncate(time.Millisecond), Instance: t.s.self.ID, Term: t.held.Revision,
+	}
+	return t.write(def, run, rev, def.View.Status.NextRunAt)
+}
+
+// merge has the run that is pending stand for further scheduled times.
+func (t *term) merge(j *job, def state.Definition, v verdict) effect {
+	id := def.View.Status.Queue[0]
+	view := def.View
+	run, rev, err := t.s.store.Run(t.s.attempts.recording, j.Name, id)
+	switch {
+	case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord):
+		view, err = t.dropQueued(def, id, rev, state.ReasonRecordLost)
+	case err != nil:
+	case run.Status != state.Pending:
+		err = errReload
+	default:
+		run.Count, run.Until = run.Times()+v.count, v.last
+		view, err = t.write(def, run, rev, j.schedule.Next(maxTime(t.now(), v.last)))
+	}
+	return func(t *term) error {
+		js := t.jobs[j.Name]
+		if errors.Is(err, errReload) || errors.Is(err, state.ErrNotOwner) {
+			js.reload, err = true, nil
+		}
+		return t.settled(js, view, err)
+	}
+}
+
+// recordVerdict writes down that scheduled times are not run, or not now.
+func (t *term) recordVerdict(j *job, def state.Definition, v verdict) effect {
+	now := t.now().UTC().Truncate(time.Millisecond)
+	view, err := t.write(def, v.record(j, t.s.self.ID, t.held.Revision, now), 0, j.schedule.Next(maxTime(now, v.last)))
 	return func(t *term) error {
 		return t.decided(t.jobs[j.Name], v, view, err)
 	}
+}
+
+// write writes the record of a run that is not run, or not now.
+func (t *term) write(def state.Definition, run state.Run, prior int64, next time.Time) (state.View, error) {
+	view, err := t.s.store.Record(t.s.attempts.recording, state.Verdict{
+		Term: t.held, Run: run, Prior: prior,
+		UID: def.Spec.UID, View: def.View, SpecRev: def.SpecRev, ControlRev: def.ControlRev, Next: next,
+	})
+	if err != nil {
+		return view, err
+	}
+	log := t.log.With(zap.String("job", run.Job), zap.String("run", run.ID), zap.Int64("times", run.Times()))
+	if run.Status == state.Pending {
+		log.Info("run waits until the job is idle", zap.Int("waiting", view.Status.Pending))
+		return view, nil
+	}
+	log.Info("scheduled time not run", zap.String("status", string(run.Status)), zap.String("reason", run.Reason))
+	t.s.observer.Observe(Recorded{Run: run, Status: view.Status})
+	return view, nil
 }
 
 // decided takes the effect of a verdict. A run that has a record already was decided, whatever the

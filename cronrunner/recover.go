@@ -62,6 +62,11 @@ func (t *term) recoverLive(name string, j *job, lostAt time.Time) (foreign bool,
 	if def.Broken != nil || def.SpecRev == 0 {
 		return false, def.View, errReload
 	}
+	if j == nil && len(def.View.Status.Queue) > 0 {
+		if err := t.dropQueue(&def); err != nil {
+			return false, def.View, err
+		}
+	}
 	live := slices.DeleteFunc(slices.Clone(def.View.Status.Live), func(id string) bool { return as.has(name, id) })
 	if len(live) == 0 {
 		return false, def.View, nil
@@ -83,6 +88,20 @@ func (t *term) recoverLive(name string, j *job, lostAt time.Time) (foreign bool,
 		}
 	}
 	return false, view, err
+}
+
+// dropQueue ends the pending runs of a job that is not among ours.
+func (t *term) dropQueue(def *state.Definition) error {
+	for _, id := range def.View.Status.Queue {
+		_, rev, err := t.s.store.Run(t.s.attempts.recording, def.Spec.Name, id)
+		if err != nil && !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrBadRecord) {
+			return err
+		}
+		if def.View, err = t.dropQueued(*def, id, rev, state.ReasonRetired); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clearOwnLock deletes a lock of this instance under which nothing is executed. It is what an earlier try

@@ -105,8 +105,8 @@ func New(client *clientv3.Client, cfg Config) (*Scheduler, error) {
 		host = "unknown"
 	}
 	id := orDefault(cfg.InstanceID, fmt.Sprintf("%s-%d", host, os.Getpid()))
-	if err := state.CheckJobName(id); err != nil { // ids are part of keys, as names are
-		return nil, fmt.Errorf("instance id: %w", err)
+	if state.CheckJobName(id) != nil { // ids are part of keys, as names are
+		return nil, fmt.Errorf("instance id %q may have only letters, digits, '.', '_' and '-', and begin with a letter or digit", id)
 	}
 	self := state.Instance{
 		ID: id + "-" + state.RandomSuffix(), Host: host, PID: os.Getpid(),
@@ -122,7 +122,7 @@ func New(client *clientv3.Client, cfg Config) (*Scheduler, error) {
 		cfg:      cfg,
 		self:     self,
 		log:      log,
-		observer: cfg.Observer,
+		observer: guarded{cfg.Observer, log},
 		elector:  elector,
 		born:     time.Now(),
 		jobs:     make(map[string]*job),
@@ -201,6 +201,17 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
+// Abort has a Run that drains wait no longer: the contexts of all handlers end, with cause ErrDraining.
+// Before Run's own context has ended it does nothing.
+func (s *Scheduler) Abort() {
+	s.mu.Lock()
+	as := s.attempts
+	s.mu.Unlock()
+	if as != nil {
+		as.abort()
+	}
+}
+
 // ID is this instance's id: what was configured, with a random suffix.
 func (s *Scheduler) ID() string { return s.self.ID }
 
@@ -220,7 +231,7 @@ func (s *Scheduler) snapshot() (jobs map[string]*job, changed <-chan struct{}) {
 // announce keeps the instance's key under a lease of its own: it says that the process lives, also when
 // the lease of a lock is gone.
 func (s *Scheduler) announce(ctx context.Context) {
-	const retry = time.Second
+	const retry, look = time.Second, 30 * time.Second
 	lease := state.OpenLease(state.NewLessor(s.client), s.elector.TTL(), s.log)
 	defer lease.Close()
 	for {
@@ -228,13 +239,15 @@ func (s *Scheduler) announce(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		var again <-chan time.Time
-		if err := s.store.Announce(ctx, s.self, g.ID); err != nil {
-			s.log.Debug("instance not announced, trying again", zap.Error(err))
-			again = time.After(retry)
+		again := look // somebody may have deleted the key
+		if there, err := s.store.Present(ctx, s.self.ID); err != nil || !there {
+			if err = s.store.Announce(ctx, s.self, g.ID); err != nil {
+				s.log.Debug("instance not announced, trying again", zap.Error(err))
+				again = retry
+			}
 		}
 		select {
-		case <-again:
+		case <-time.After(again):
 		case <-g.Gone():
 		case <-ctx.Done():
 			return

@@ -137,6 +137,53 @@ func TestOverlapIsSkippedAndCounted(t *testing.T) {
 	require.Equal(t, b.status("slow").SkippedTotal, b.status("slow").SkippedByReason[state.ReasonOverlap])
 }
 
+// badError is what a handler returns that has its nil wrong.
+type badError struct{ text string }
+
+func (e *badError) Error() string { return e.text }
+
+// loud observes nothing, and not quietly.
+type loud struct{}
+
+func (loud) Observe(Event) { panic("the observer") }
+
+func TestAnObserverThatPanicsIsAlone(t *testing.T) {
+	b := newBench(t)
+	s, err := New(b.cluster.Client(t), Config{Observer: loud{}})
+	require.NoError(t, err)
+	require.NoError(t, s.Register(secondly("tick", quick)))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	b.waitRuns("tick", reached(2, state.Succeeded))
+	cancel()
+	require.NoError(t, <-done)
+}
+
+func TestAbortDoesNotWaitForTheDrainLimit(t *testing.T) {
+	b := newBench(t)
+	started := make(chan struct{}, 10)
+	i := b.start(Config{DrainTimeout: time.Hour}, secondly("work", func(ctx context.Context, _ *Run) error {
+		started <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}))
+	<-started
+	i.Abort() // nothing to hurry yet
+	stopped := make(chan struct{})
+	go func() { i.stop(); close(stopped) }()
+	require.Eventually(t, func() bool {
+		i.Abort()
+		select {
+		case <-stopped:
+			return true
+		default:
+			return false
+		}
+	}, patience, 5*time.Millisecond)
+	require.Equal(t, state.Canceled, b.runs("work")[0].Status)
+}
+
 func TestAHandlerThatFailsIsAlone(t *testing.T) {
 	b := newBench(t)
 	var nilMap map[string]int
@@ -147,10 +194,12 @@ func TestAHandlerThatFailsIsAlone(t *testing.T) {
 		secondly("nil-panic", func(context.Context, *Run) error { panic(nil) }), //nolint:govet // on purpose
 		secondly("runtime-panic", func(context.Context, *Run) error { nilMap["a"] = 1; return nil }),
 		secondly("goexit", func(context.Context, *Run) error { runtime.Goexit(); return nil }),
+		secondly("bad-error", func(context.Context, *Run) error { var e *badError; return e }),
 	)
 	for job, want := range map[string]string{
 		"err": "no money", "panic": "panic: boom", "nil-panic": "panic: panic called with nil argument",
 		"runtime-panic": "assignment to entry in nil map", "goexit": "Goexit",
+		"bad-error": "nil pointer dereference",
 	} {
 		runs := b.waitRuns(job, reached(1, state.Failed))
 		require.Contains(t, runs[0].Error, want)

@@ -250,28 +250,45 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 	if js.job == nil || js.def.Broken != nil {
 		return
 	}
-	st := js.def.View.Status
+	def, st := js.def, js.def.View.Status
+	busy := len(st.Live) > 0 || js.locked
+	if len(st.Queue) > 0 && !busy && !def.Control.Paused {
+		if t.slot(js, turn) {
+			t.work(js, func() effect { return t.claimQueued(js.job, def, st.Queue[0]) })
+		}
+		return
+	}
 	verdicts := decide(js.job, situation{
 		cursor: maxTime(st.Cursor, js.floor),
-		busy:   len(st.Live) > 0 || js.locked,
-		paused: js.def.Control.Paused,
+		busy:   busy,
+		queue:  len(st.Queue),
+		paused: def.Control.Paused,
 		since:  t.since,
 	}, now)
 	if len(verdicts) == 0 {
 		return
 	}
 	js.locked = false
-	v, def := verdicts[0], js.def
-	if v.status == state.Running {
-		if !turn || !t.s.attempts.reserve() {
-			js.queued = true
-			t.waiting = append(t.waiting, js)
-			return
+	switch v := verdicts[0]; {
+	case v.status == state.Running:
+		if t.slot(js, turn) {
+			t.work(js, func() effect { return t.claim(js.job, def, v) })
 		}
-		t.work(js, func() effect { return t.claim(js.job, def, v) })
-		return
+	case v.merge:
+		t.work(js, func() effect { return t.merge(js.job, def, v) })
+	default:
+		t.work(js, func() effect { return t.recordVerdict(js.job, def, v) })
 	}
-	t.work(js, func() effect { return t.recordVerdict(js.job, def, v) })
+}
+
+// slot takes a slot for a run of js, or has js queue up for one.
+func (t *term) slot(js *jobState, turn bool) bool {
+	if turn && t.s.attempts.reserve() {
+		return true
+	}
+	js.queued = true
+	t.waiting = append(t.waiting, js)
+	return false
 }
 
 // work runs an operation of one job; a job has one at a time.

@@ -31,6 +31,8 @@ const (
 	DefaultTTL = 5 * time.Second
 	// MinTTL is etcd's own floor with its default election timeout: it grants no shorter lease.
 	MinTTL = 2 * time.Second
+	// MaxTTL keeps a slip of the unit from stopping every job for hours.
+	MaxTTL = 10 * time.Minute
 
 	callTimeout = 5 * time.Second
 	retryFloor  = 100 * time.Millisecond // first pause after a failed campaign; doubles up to the TTL
@@ -74,6 +76,8 @@ func New(client *clientv3.Client, cfg Config) (*Elector, error) {
 		return nil, errors.New("leader: Config.Self.ID is required and must be unique to this process start")
 	case cfg.TTL < MinTTL:
 		return nil, fmt.Errorf("leader: TTL %s is too short: etcd grants no lease under %s; the default is %s", cfg.TTL, MinTTL, DefaultTTL)
+	case cfg.TTL > MaxTTL:
+		return nil, fmt.Errorf("leader: TTL %s is too long: for so long nobody leads after a crash; the longest is %s", cfg.TTL, MaxTTL)
 	case cfg.TTL%time.Second != 0:
 		return nil, fmt.Errorf("leader: TTL %s: etcd counts leases in whole seconds", cfg.TTL)
 	}

@@ -74,15 +74,15 @@ func (e *Elector) rule(ctx context.Context, s seat, lead func(context.Context, T
 	<-termCtx.Done()
 	cause = context.Cause(termCtx)
 	e.current.Store(nil)
+	if !errors.Is(cause, ErrLost) {
+		e.giveUp(ctx, s) // before anything is logged: a log that stands still must not keep the key
+	}
+	close(t.over)
 	level := zap.InfoLevel
 	if !errors.Is(cause, ErrResigned) {
 		level = zap.WarnLevel
 	}
 	e.log.Log(level, "not leading any more", zap.Int64("term", s.term.Revision), zap.NamedError("cause", cause))
-	if !errors.Is(cause, ErrLost) {
-		e.giveUp(ctx, s)
-	}
-	close(t.over)
 	return cause, <-returned
 }
 

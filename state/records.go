@@ -17,6 +17,7 @@ type Spec struct {
 	Description string            `json:"description,omitempty"`
 	Target      string            `json:"target,omitempty"` // what it runs, for people
 	Overlap     string            `json:"overlap"`
+	QueueLimit  int               `json:"queue_limit,omitempty"`
 	CatchUp     string            `json:"catch_up"`
 	Window      Duration          `json:"catch_up_window,omitempty"`
 	Recovery    string            `json:"recovery"`

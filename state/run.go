@@ -37,12 +37,12 @@ func (s RunStatus) Final() bool { return s != Pending && s != Running && s != ""
 // becomes lists the legal steps of a run; "" is a run without a record.
 var becomes = map[RunStatus][]RunStatus{
 	"":      {Pending, Running, Skipped, Missed},
-	Pending: {Running, Skipped, Canceled},
+	Pending: {Pending, Running, Skipped, Canceled},
 	Running: {Running, Succeeded, Failed, Canceled},
 }
 
 // CanBecome reports whether a run in status s may go to next. From running to running is the next
-// attempt of the same run.
+// attempt of the same run; from pending to pending, another scheduled time that the same run stands for.
 func (s RunStatus) CanBecome(next RunStatus) bool {
 	return slices.Contains(becomes[s], next)
 }
@@ -62,6 +62,9 @@ const (
 // The reasons that a record can give for its status.
 const (
 	ReasonOverlap      = "overlap"       // skipped: the job's last run was still going on
+	ReasonQueueFull    = "queue_full"    // skipped: as many runs of the job were waiting as may
+	ReasonRetired      = "retired"       // skipped: it was waiting when its job was removed
+	ReasonRecordLost   = "record_lost"   // skipped: it was waiting, and its record was deleted or broken
 	ReasonPaused       = "paused"        // skipped: the job was paused
 	ReasonCatchUp      = "catch_up"      // missed: passed while nobody led, and catch-up is none
 	ReasonSuperseded   = "superseded"    // missed: a newer scheduled time ran in its place

@@ -14,7 +14,7 @@ import (
 func TestRunStatusSteps(t *testing.T) {
 	legal := map[[2]RunStatus]bool{
 		{"", Pending}: true, {"", Running}: true, {"", Skipped}: true, {"", Missed}: true,
-		{Pending, Running}: true, {Pending, Skipped}: true, {Pending, Canceled}: true,
+		{Pending, Pending}: true, {Pending, Running}: true, {Pending, Skipped}: true, {Pending, Canceled}: true,
 		{Running, Running}: true, {Running, Succeeded}: true, {Running, Failed}: true, {Running, Canceled}: true,
 	}
 	all := []RunStatus{"", Pending, Running, Succeeded, Failed, Skipped, Missed, Canceled}

@@ -13,7 +13,8 @@ type JobStatus struct {
 	UID    string    `json:"uid"`    // of the spec that it belongs to
 	Cursor time.Time `json:"cursor"` // last scheduled time decided
 
-	Live    []string `json:"live,omitempty"` // ids of runs that are pending or running
+	Live    []string `json:"live,omitempty"`  // ids of the runs that are running
+	Queue   []string `json:"queue,omitempty"` // ids of the runs that are pending, the next one first
 	Running int      `json:"running,omitempty"`
 	Pending int      `json:"pending,omitempty"`
 
@@ -61,11 +62,22 @@ func (s JobStatus) Decided(t time.Time) JobStatus {
 	return s
 }
 
-// Started accounts for the first attempt of r.
-func (s JobStatus) Started(r *Run) JobStatus {
+// Queued accounts for r, which waits until the job is idle.
+func (s JobStatus) Queued(r *Run) JobStatus {
 	s = s.decidedBy(r)
+	s.Queue = append(slices.Clone(s.Queue), r.ID)
+	s.Pending = len(s.Queue)
+	return s
+}
+
+// Merged accounts for a further scheduled time that r stands for, which waits already.
+func (s JobStatus) Merged(r *Run) JobStatus { return s.decidedBy(r) }
+
+// Started accounts for the first attempt of r, which may have waited.
+func (s JobStatus) Started(r *Run) JobStatus {
+	s = s.decidedBy(r).dequeued(r)
 	s.Live = append(slices.Clone(s.Live), r.ID)
-	s.Running++
+	s.Running = len(s.Live)
 	s.LastRunID = r.ID
 	s.LastScheduledAt = r.ScheduledAt
 	s.LastStartedAt = r.StartedAt
@@ -82,7 +94,7 @@ func (s JobStatus) Recovered(r *Run) JobStatus {
 // Finished accounts for the end of a running r.
 func (s JobStatus) Finished(r *Run) JobStatus {
 	s.Live = without(s.Live, r.ID)
-	s.Running--
+	s.Running = len(s.Live)
 	s.LastRunID = r.ID
 	s.LastScheduledAt = r.ScheduledAt
 	s.LastFinishedAt = r.FinishedAt
@@ -107,9 +119,9 @@ func (s JobStatus) Finished(r *Run) JobStatus {
 	return s
 }
 
-// NotRun accounts for a run that was skipped or missed.
+// NotRun accounts for a run that was skipped or missed, which may have waited.
 func (s JobStatus) NotRun(r *Run) JobStatus {
-	s = s.decidedBy(r)
+	s = s.decidedBy(r).dequeued(r)
 	if r.Status == Skipped {
 		s.SkippedTotal += r.Times()
 		s.SkippedByReason = plus(s.SkippedByReason, r.Reason, r.Times())
@@ -117,6 +129,12 @@ func (s JobStatus) NotRun(r *Run) JobStatus {
 	}
 	s.MissedTotal += r.Times()
 	s.MissedByReason = plus(s.MissedByReason, r.Reason, r.Times())
+	return s
+}
+
+func (s JobStatus) dequeued(r *Run) JobStatus {
+	s.Queue = without(s.Queue, r.ID)
+	s.Pending = len(s.Queue)
 	return s
 }
 

@@ -16,13 +16,13 @@ func TestStatusCountersEqualTheRecords(t *testing.T) {
 		at := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
 		st := JobStatus{UID: "u"}.Decided(at)
 		records := map[string]Run{}
-		var live []string
+		var live, queue []string
 		recovered := int64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			at = at.Add(time.Second)
 			r := Run{ID: RunID(at), Trigger: BySchedule, ScheduledAt: at}
 			before := st
-			switch what := rapid.SampledFrom([]string{"start", "finish", "recover", "skip", "miss"}).Draw(t, "what"); {
+			switch what := rapid.SampledFrom([]string{"start", "finish", "recover", "skip", "miss", "queue", "merge", "dequeue"}).Draw(t, "what"); {
 			case what == "start":
 				r.Status, r.Attempt, r.StartedAt = Running, 1, at
 				st = st.Started(&r)
@@ -36,6 +36,22 @@ func TestStatusCountersEqualTheRecords(t *testing.T) {
 				at = at.Add(time.Duration(r.Count) * time.Second)
 				r.Until = at
 				st = st.NotRun(&r)
+			case what == "queue":
+				r.Status = Pending
+				st = st.Queued(&r)
+				queue = append(queue, r.ID)
+			case (what == "merge" || what == "dequeue") && len(queue) == 0:
+				continue
+			case what == "merge":
+				r = records[queue[len(queue)-1]]
+				r.Count, r.Until = r.Times()+1, at
+				st = st.Merged(&r)
+			case what == "dequeue":
+				r = records[queue[0]]
+				queue = queue[1:]
+				r.Status, r.Attempt, r.StartedAt = Running, 1, at
+				st = st.Started(&r)
+				live = append(live, r.ID)
 			case len(live) == 0:
 				continue
 			case what == "recover":
@@ -57,7 +73,11 @@ func TestStatusCountersEqualTheRecords(t *testing.T) {
 		count := map[RunStatus]int64{}
 		reasons := map[string]int64{}
 		for _, r := range records {
-			count[r.Status] += r.Times()
+			if r.Attempt > 0 {
+				count[r.Status]++
+			} else {
+				count[r.Status] += r.Times()
+			}
 			reasons[r.Reason] += r.Times()
 		}
 		require.Equal(t, count[Succeeded], st.SucceededTotal)
@@ -69,6 +89,8 @@ func TestStatusCountersEqualTheRecords(t *testing.T) {
 		require.Equal(t, reasons[ReasonSuperseded], st.MissedByReason[ReasonSuperseded])
 		require.Equal(t, recovered, st.RecoveredTotal)
 		require.Len(t, st.Live, st.Running)
+		require.Len(t, queue, st.Pending)
+		require.Equal(t, queue, append(queue[:0:0], st.Queue...), "in order")
 		require.ElementsMatch(t, live, append([]string{}, st.Live...))
 	})
 }

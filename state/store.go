@@ -59,6 +59,7 @@ type Claim struct {
 	View       View
 	SpecRev    int64 // mod revision of the spec on which the leader decided
 	ControlRev int64 // likewise of the control; 0 when there is none
+	Prior      int64 // mod revision of the record of a run that was pending; 0 for a new one
 	Lease      clientv3.LeaseID
 	Next       time.Time // the job's next scheduled time
 }
@@ -71,15 +72,15 @@ type Owned struct {
 	Revision int64
 }
 
-// Claim makes the run ours and locks its job, if the term is held, the run has no record, the job is
-// not locked, and its spec and control are those that the leader decided on. Errors: ErrNotLeading,
-// ErrRunExists, ErrLocked, ErrSpecChanged, ErrControlChanged, ErrLeaseLost; ctx's when the outcome
+// Claim makes the run ours and locks its job, if the term is held, the run has no record or is pending as
+// it was read, the job is not locked, and its spec and control are those that the leader decided on.
+// Errors: ErrNotLeading, ErrRunExists, ErrNotOwner, ErrLocked, ErrSpecChanged, ErrControlChanged, ErrLeaseLost; ctx's when the outcome
 // stays unknown. The view is what stands afterwards, also with an error.
 func (s *Store) Claim(ctx context.Context, c Claim) (Owned, View, error) {
-	if err := step("", c.Run.Status); err != nil {
+	if err := step(statusAt(c.Prior), c.Run.Status); err != nil {
 		return Owned{}, c.View, err
 	}
-	guards := append(s.leaderMay(c.Term, c.Run, c.SpecRev, c.ControlRev),
+	guards := append(s.leaderMay(c.Term, c.Run, c.Prior, c.SpecRev, c.ControlRev),
 		guard{key: s.keys.Lock(c.Run.Job), refused: ErrLocked})
 	rev, view, err := s.apply(ctx, transition{
 		guards: guards, run: c.Run, uid: c.UID, view: c.View, decides: true,
@@ -93,10 +94,11 @@ func (s *Store) Claim(ctx context.Context, c Claim) (Owned, View, error) {
 	return Owned{Run: c.Run, UID: c.UID, Revision: rev}, view, err
 }
 
-// Verdict is a leader's decision that a scheduled time is not run.
+// Verdict is a leader's decision that a scheduled time is not run, or not now.
 type Verdict struct {
 	Term       Term
-	Run        Run // status skipped or missed
+	Run        Run   // status skipped, missed or pending
+	Prior      int64 // mod revision of the record of a run that was pending; 0 for a new one
 	UID        string
 	View       View
 	SpecRev    int64
@@ -106,13 +108,20 @@ type Verdict struct {
 
 // Record writes a verdict. Errors as for Claim, without those of the lock.
 func (s *Store) Record(ctx context.Context, v Verdict) (View, error) {
-	if err := step("", v.Run.Status); err != nil {
+	if err := step(statusAt(v.Prior), v.Run.Status); err != nil {
 		return v.View, err
 	}
+	account := JobStatus.NotRun
+	switch {
+	case v.Run.Status == Pending && v.Prior == 0:
+		account = JobStatus.Queued
+	case v.Run.Status == Pending:
+		account = JobStatus.Merged
+	}
 	_, view, err := s.apply(ctx, transition{
-		guards: s.leaderMay(v.Term, v.Run, v.SpecRev, v.ControlRev), run: v.Run, uid: v.UID, view: v.View, decides: true,
+		guards: s.leaderMay(v.Term, v.Run, v.Prior, v.SpecRev, v.ControlRev), run: v.Run, uid: v.UID, view: v.View, decides: true,
 		account: func(st JobStatus) JobStatus {
-			st = st.NotRun(&v.Run)
+			st = account(st, &v.Run)
 			st.NextRunAt = v.Next
 			return st
 		},
@@ -179,10 +188,22 @@ func (s *Store) Abandon(ctx context.Context, term Term, lost Owned, end Run, vie
 	return view, err
 }
 
-func (s *Store) leaderMay(term Term, run Run, specRev, controlRev int64) []guard {
+// statusAt is the status of a run that a leader decides on: none yet, or pending.
+func statusAt(prior int64) RunStatus {
+	if prior == 0 {
+		return ""
+	}
+	return Pending
+}
+
+func (s *Store) leaderMay(term Term, run Run, prior, specRev, controlRev int64) []guard {
+	taken := ErrRunExists
+	if prior != 0 {
+		taken = ErrNotOwner
+	}
 	return []guard{
 		{key: term.Key, created: true, want: term.Revision, refused: ErrNotLeading},
-		{key: s.keys.Run(run.Job, run.ID), refused: ErrRunExists},
+		{key: s.keys.Run(run.Job, run.ID), want: prior, refused: taken},
 		{key: s.keys.Spec(run.Job), want: specRev, refused: ErrSpecChanged},
 		{key: s.keys.Control(run.Job), want: controlRev, refused: ErrControlChanged},
 	}

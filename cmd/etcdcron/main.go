@@ -12,7 +12,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal is none of ours; serve has its own way with it
 	code := run(ctx, os.Args[1:], surroundings{
 		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, now: time.Now,
 	})
@@ -25,5 +25,9 @@ func run(ctx context.Context, args []string, s surroundings) int {
 	o := &options{surroundings: s}
 	root := newRootCommand(o)
 	root.SetArgs(args)
-	return o.report(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if o.log != nil {
+		o.log.close() // what it says comes before the error
+	}
+	return o.report(err)
 }

@@ -35,6 +35,7 @@ type options struct {
 	output, logLevel, logFormat           choice
 
 	flags *pflag.FlagSet
+	log   *logSink // what the loggers write to; nil before the first
 }
 
 // The forms of -o.
@@ -156,7 +157,10 @@ func (o *options) logger() *zap.Logger {
 		config.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(config)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(o.stderr)), level))
+	if o.log == nil {
+		o.log = newLogSink(o.stderr)
+	}
+	return zap.New(zapcore.NewCore(encoder, o.log, level))
 }
 
 func (o *options) screen(w io.Writer) term.Screen { return term.ScreenOf(w, o.getenv) }

@@ -53,8 +53,9 @@ file, a port or a data directory in use, 128 usage.`,
 			if cfg.DrainTimeout == 0 {
 				cfg.DrainTimeout = -1 // no drain; the zero value would be the default
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, hurry, stop := untilSignal(cmd.Context())
 			defer stop()
+			cfg.Hurry = hurry
 			return app.Serve(ctx, cfg)
 		},
 	}

@@ -60,6 +60,8 @@ type ServeConfig struct {
 	// JSONLog says that programs read the log: each line has the field instance, and none is a hint for
 	// people.
 	JSONLog bool
+	// Hurry, once closed, has a drain wait no longer: running jobs are stopped. Nil never does.
+	Hurry <-chan struct{}
 }
 
 // Serve runs an instance until ctx ends and what runs has been drained; then it returns nil. It logs why
@@ -226,6 +228,16 @@ func (s *server) run(ctx context.Context) error {
 	watchers.Go(func() { s.watch(ctx, cancel) })
 
 	s.sayUp(scheduler, keys)
+	done := make(chan struct{})
+	defer close(done)
+	watchers.Go(func() {
+		select {
+		case <-s.cfg.Hurry:
+			s.log.Warn("stopping at once: running jobs are told to stop")
+			scheduler.Abort()
+		case <-done:
+		}
+	})
 	if err := scheduler.Run(ctx); err != nil {
 		return err
 	}
@@ -259,7 +271,7 @@ func (s *server) watch(ctx context.Context, stop context.CancelCauseFunc) {
 }
 
 func (s *server) sayStopping(ctx context.Context) {
-	s.log.Info(fmt.Sprintf("stopping: %v; no new runs, running ones may finish; a second signal ends at once", context.Cause(ctx)))
+	s.log.Info(fmt.Sprintf("stopping: %v; no new runs, running ones may finish; a second signal stops them", context.Cause(ctx)))
 }
 
 func (s *server) sayUp(scheduler *cronrunner.Scheduler, keys state.Keys) {

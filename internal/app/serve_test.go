@@ -153,7 +153,7 @@ func TestServe(t *testing.T) {
 		require.NotContains(t, text, "grpc_server", "etcd's own metrics are of the global registry")
 
 		require.NoError(t, i.end())
-		i.log.await(t, "stopping: context canceled; no new runs, running ones may finish; a second signal ends at once")
+		i.log.await(t, "stopping: context canceled; no new runs, running ones may finish; a second signal stops them")
 		i.log.await(t, "stopped")
 		code, _ = i.ask("/livez")
 		require.Zero(t, code)

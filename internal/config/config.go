@@ -17,6 +17,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 
@@ -52,7 +53,7 @@ func Load(path string) (*File, error) {
 
 // read stops soon after MaxSize, whatever path leads to.
 func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody writes to must not hang
 	if err != nil {
 		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 			err = pathErr.Err // the path is named already

@@ -83,7 +83,12 @@ func readGrace(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
 }
 
 func readOverlap(p *parser, d *draft, path string, v *yaml.Node) bool {
-	return p.policy(d, "overlap", path, v, (*string)(&d.job.Overlap), nil)
+	return p.policy(d, "overlap", path, v, (*string)(&d.job.Overlap.Policy), map[string]field{
+		"limit": {read: func(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
+			d.job.Overlap.Limit, ok = p.number(path, v, 1, "it is how many runs may wait")
+			return ok
+		}},
+	})
 }
 
 func readCatchUp(p *parser, d *draft, path string, v *yaml.Node) bool {

@@ -82,6 +82,7 @@ func TestAGracefulStopHandsOverAtOnce(t *testing.T) {
 			return err == nil && resp.Count == 2
 		})
 		p, _ := b.leader(info.Term - 1)
+		b.waitSucceeded("secondly", 1)
 		told := time.Now()
 		p.signal(syscall.SIGTERM)
 		_, info = b.leader(info.Term)
