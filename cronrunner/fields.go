@@ -98,7 +98,7 @@ func (f cronField) unsupported(item string) error {
 	case strings.Contains(item, "#"):
 		return errors.New("the nth weekday of a month (#) is not supported")
 	case item == "H" || strings.HasPrefix(item, "H/") || strings.HasPrefix(item, "H("):
-		return errors.New("a hashed value (H) is not supported; spread jobs with their jitter")
+		return errors.New("a hashed value (H) is not supported; give each job a minute of its own")
 	case !isDay || slices.Contains(f.names, item):
 		return nil
 	case f.isDayOfWeek() && strings.HasSuffix(item, "L"):

@@ -115,7 +115,7 @@ func TestParseScheduleRefuses(t *testing.T) {
 		"0 0 * * 5L":        `the last weekday of a month (L) is not supported`,
 		"0 0 * * fril":      `the last weekday of a month (L) is not supported`,
 		"0 0 * * 5#2":       `the nth weekday of a month (#) is not supported`,
-		"H * * * *":         `a hashed value (H) is not supported; spread jobs with their jitter`,
+		"H * * * *":         `a hashed value (H) is not supported; give each job a minute of its own`,
 		"H/15 * * * *":      `a hashed value (H) is not supported`,
 		"0 0 31 2 *":        `never fires: none of its months has such a day`,
 		"0 0 30 2 *":        `never fires`,

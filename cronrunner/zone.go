@@ -89,7 +89,7 @@ func regionFor(abbreviation string) string {
 		"Europe/Athens":       {"EET", "EEST"},
 		"Europe/Moscow":       {"MSK", "W-SU"},
 		"Asia/Kolkata":        {"IST"},
-		"Asia/Shanghai":       {"PRC"},
+		"Asia/Shanghai":       {"PRC", "BEIJING", "SHANGHAI", "CHINA"},
 		"Asia/Hong_Kong":      {"HKT", "HONGKONG"},
 		"Asia/Tokyo":          {"JST", "JAPAN"},
 		"Asia/Seoul":          {"KST", "ROK"},

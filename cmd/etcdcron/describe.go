@@ -142,7 +142,7 @@ func (d *description) lines(now time.Time) []labeled {
 		lines = append(lines, labeled{label: "Invalid", text: *d.Invalid, style: term.Bad})
 	} else {
 		lines = append(lines,
-			labeled{label: "Overlap", text: spec.Overlap},
+			labeled{label: "Overlap", text: overlapText(spec)},
 			labeled{label: "Catch-up", text: spec.CatchUp + ", within " + term.Elapsed(time.Duration(spec.Window))},
 			labeled{label: "Recovery", text: recoveryText(spec)},
 			labeled{label: "Limits", text: fmt.Sprintf("timeout %s, lock TTL %s, grace %s", elapsed(spec.Timeout), elapsed(spec.LockTTL), elapsed(spec.Grace))},
@@ -189,6 +189,13 @@ func (d *description) state(now time.Time) (string, term.Style) {
 		parts = append(parts, "idle")
 	}
 	return strings.Join(parts, "; "), style
+}
+
+func overlapText(spec *state.Spec) string {
+	if spec.QueueLimit > 0 {
+		return fmt.Sprintf("%s, at most %d waiting", spec.Overlap, spec.QueueLimit)
+	}
+	return spec.Overlap
 }
 
 func recoveryText(spec *state.Spec) string {

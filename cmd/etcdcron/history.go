@@ -160,6 +160,9 @@ var reasonTexts = map[string]string{
 	state.ReasonWindow:       "older than the catch-up window",
 	state.ReasonInstanceLost: "instance lost",
 	state.ReasonDrain:        "instance stopped",
+	state.ReasonQueueFull:    "too many waiting already",
+	state.ReasonRetired:      "its job was removed",
+	state.ReasonRecordLost:   "its record was lost",
 }
 
 func reasonText(reason string) string { return cmp.Or(reasonTexts[reason], reason) }

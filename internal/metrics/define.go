@@ -26,6 +26,7 @@ func (m *Metrics) define(version string) {
 	m.duration = histogramVec("job_run_duration_seconds", "How long the last attempts of runs took.", durationBuckets)
 	m.startDelay = histogramVec("job_start_delay_seconds",
 		"How long after its scheduled time a run began. Runs that were caught up or recovered do not count.", delayBuckets)
+	m.pending = gaugeVec("job_pending", "Runs that wait until their job is idle; told by the leader.")
 	m.running = gaugeVec("job_running", "Runs that this instance is executing.")
 	m.skipped = counterVec("job_skipped_total", "Scheduled times that were skipped, by reason.", "job", "reason")
 	m.missed = counterVec("job_missed_total", "Scheduled times that were not run and will not be.", "job")
@@ -55,7 +56,7 @@ func (m *Metrics) isBlocked() float64 {
 func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.leader, m.transitions, m.blocked,
-		m.runs, m.duration, m.startDelay, m.running, m.skipped, m.missed, m.failures, m.lastSuccess, m.nextRun,
+		m.runs, m.duration, m.startDelay, m.running, m.pending, m.skipped, m.missed, m.failures, m.lastSuccess, m.nextRun,
 		m.lockLost, m.recoveries, m.commitDuration, m.commitBatch, m.build,
 	}
 }

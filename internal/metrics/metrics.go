@@ -24,6 +24,7 @@ type Metrics struct {
 	duration    *prometheus.HistogramVec
 	startDelay  *prometheus.HistogramVec
 	running     *prometheus.GaugeVec
+	pending     *prometheus.GaugeVec
 	skipped     *prometheus.CounterVec
 	missed      *prometheus.CounterVec
 	failures    *prometheus.GaugeVec
@@ -105,6 +106,7 @@ func (m *Metrics) deposed() {
 	m.leading = false
 	m.leader.Set(0)
 	m.failures.Reset()
+	m.pending.Reset()
 	m.nextRun.Reset()
 }
 
@@ -137,6 +139,7 @@ func (m *Metrics) stands(job string, st *state.JobStatus) {
 	defer m.mu.Unlock()
 	if m.leading {
 		m.failures.WithLabelValues(job).Set(float64(st.ConsecutiveFailures))
+		m.pending.WithLabelValues(job).Set(float64(st.Pending))
 	}
 }
 
