@@ -48,7 +48,7 @@ func TestKillingTheLeaderLeavesTheQueueAsItIs(t *testing.T) {
 		cutOff := b.requireOneAtATimeInOrder(name)
 		failed := 0
 		for _, r := range b.history(name) {
-			switch r.Status { //nolint:exhaustive // nothing else is expected
+			switch r.Status {
 			case state.Succeeded, state.Missed, state.Pending:
 			case state.Failed:
 				require.Equal(t, state.ReasonInstanceLost, r.Reason)
