@@ -47,7 +47,7 @@ func (t *term) claimQueued(j *job, def state.Definition, id string) effect {
 	return func(t *term) error {
 		js := t.jobs[j.Name]
 		if errors.Is(err, errReload) || errors.Is(err, state.ErrNotOwner) {
-			js.reload, err = true, nil
+			js.reload = true
 		}
 		return t.settled(js, view, err)
 	}
@@ -108,7 +108,7 @@ func (t *term) merge(j *job, def state.Definition, v verdict) effect {
 	return func(t *term) error {
 		js := t.jobs[j.Name]
 		if errors.Is(err, errReload) || errors.Is(err, state.ErrNotOwner) {
-			js.reload, err = true, nil
+			js.reload = true
 		}
 		return t.settled(js, view, err)
 	}

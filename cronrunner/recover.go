@@ -35,10 +35,8 @@ func (t *term) recoverJob(name string, j *job, lostAt time.Time) effect {
 			js.recover = true
 			t.retryIn(js, stopTime(j)-time.Since(js.lostAt))
 			return nil
-		case errors.Is(err, errReload), errors.Is(err, state.ErrBadRecord):
+		case errors.Is(err, errReload):
 			js.reload, js.recover = true, true
-			t.retryIn(js, firstPause)
-			return nil
 		case errors.Is(err, state.ErrLocked), errors.Is(err, state.ErrNotOwner):
 			js.recover, err = true, nil // somebody was faster; look again
 		case err != nil:

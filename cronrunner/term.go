@@ -344,7 +344,9 @@ func (t *term) settled(js *jobState, view state.View, err error) error {
 	default:
 		js.pause = min(max(2*js.pause, firstPause), maxPause)
 		t.retryIn(js, js.pause/2+rand.N(js.pause))
-		t.warnStuck(js, err)
+		if js.pause > 2*firstPause { // what is over at once is not worth a word
+			t.warnStuck(js, err)
+		}
 		return nil
 	}
 }
