@@ -34,7 +34,7 @@ func (t *term) claimQueued(j *job, def state.Definition, id string) effect {
 	switch {
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord):
 		as.release()
-		view, err = t.dropQueued(def, id, rev, state.ReasonRecordLost)
+		view, err = t.dropQueued(def, lostRecord(j.Name, id), rev, state.ReasonRecordLost)
 	case err != nil:
 		as.release()
 	case run.Status != state.Pending:
@@ -81,13 +81,17 @@ func (t *term) claimRun(j *job, def state.Definition, run state.Run, prior int64
 
 // dropQueued takes a run out of the queue that will not be run; rev is the mod revision of its record, 0
 // if there is none.
-func (t *term) dropQueued(def state.Definition, id string, rev int64, reason string) (state.View, error) {
-	at, _ := state.RunIDTime(id)
-	run := state.Run{
-		Job: def.Spec.Name, ID: id, Trigger: state.BySchedule, ScheduledAt: at, Status: state.Skipped, Reason: reason,
-		FinishedAt: t.now().UTC().Truncate(time.Millisecond), Instance: t.s.self.ID, Term: t.held.Revision,
-	}
+func (t *term) dropQueued(def state.Definition, run state.Run, rev int64, reason string) (state.View, error) {
+	run.Status, run.Reason = state.Skipped, reason
+	run.FinishedAt = t.now().UTC().Truncate(time.Millisecond)
+	run.Instance, run.Term = t.s.self.ID, t.held.Revision
 	return t.write(def, run, rev, def.View.Status.NextRunAt)
+}
+
+// lostRecord is all that is known of a run whose record was deleted or broken by hand.
+func lostRecord(job, id string) state.Run {
+	at, _ := state.RunIDTime(id)
+	return state.Run{Job: job, ID: id, Trigger: state.BySchedule, ScheduledAt: at}
 }
 
 // merge has the run that is pending stand for further scheduled times.
@@ -97,7 +101,7 @@ func (t *term) merge(j *job, def state.Definition, v verdict) effect {
 	run, rev, err := t.s.store.Run(t.s.attempts.recording, j.Name, id)
 	switch {
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord):
-		view, err = t.dropQueued(def, id, rev, state.ReasonRecordLost)
+		view, err = t.dropQueued(def, lostRecord(j.Name, id), rev, state.ReasonRecordLost)
 	case err != nil:
 	case run.Status != state.Pending:
 		err = errReload

@@ -16,13 +16,14 @@ import (
 // overlapping is a job each second whose runs take longer than that, and what it did.
 type overlapping struct {
 	Job
+	takes         time.Duration
 	running, most atomic.Int64
 	mu            sync.Mutex
 	did           []string // run ids in the order of their starts
 }
 
 func newOverlapping(policy Overlap) *overlapping {
-	o := &overlapping{}
+	o := &overlapping{takes: 1500 * time.Millisecond}
 	o.Job = secondly("busy", func(ctx context.Context, run *Run) error {
 		o.most.Store(max(o.most.Load(), o.running.Add(1)))
 		defer o.running.Add(-1)
@@ -30,7 +31,7 @@ func newOverlapping(policy Overlap) *overlapping {
 		o.did = append(o.did, run.ID())
 		o.mu.Unlock()
 		select {
-		case <-time.After(1500 * time.Millisecond):
+		case <-time.After(o.takes):
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -163,11 +164,17 @@ func TestAQueuedRunWhoseRecordIsLostIsOwedAnEnd(t *testing.T) {
 
 func TestTheQueueOfAJobThatIsGoneIsEnded(t *testing.T) {
 	b := newBench(t)
-	o := newOverlapping(Overlap{Policy: Queue})
+	o := newOverlapping(Overlap{Policy: Coalesce})
+	o.takes = 3500 * time.Millisecond
 	a := b.start(Config{}, o.Job, secondly("tick", quick))
-	b.waitRuns("busy", func(runs []state.Run) bool { return count(runs, state.Pending) >= 1 })
+	b.waitRuns("busy", func(runs []state.Run) bool {
+		return slices.ContainsFunc(runs, func(r state.Run) bool { return r.Status == state.Pending && r.Times() > 1 })
+	})
 	d := b.start(Config{}, secondly("tick", quick))
 	b.handOver(a, d)
 	b.waitRuns("busy", func(runs []state.Run) bool { return count(runs, state.Pending) == 0 && count(runs, state.Running) == 0 })
-	require.Positive(t, b.status("busy").SkippedByReason[state.ReasonRetired])
+	a.stop()
+	d.stop()
+	require.Greater(t, b.status("busy").SkippedByReason[state.ReasonRetired], int64(1), "all the times that it stood for")
+	b.requireEachTimeOnce("busy")
 }

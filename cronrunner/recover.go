@@ -91,11 +91,14 @@ func (t *term) recoverLive(name string, j *job, lostAt time.Time) (foreign bool,
 // dropQueue ends the pending runs of a job that is not among ours.
 func (t *term) dropQueue(def *state.Definition) error {
 	for _, id := range def.View.Status.Queue {
-		_, rev, err := t.s.store.Run(t.s.attempts.recording, def.Spec.Name, id)
-		if err != nil && !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrBadRecord) {
+		run, rev, err := t.s.store.Run(t.s.attempts.recording, def.Spec.Name, id)
+		switch {
+		case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord):
+			run = lostRecord(def.Spec.Name, id)
+		case err != nil:
 			return err
 		}
-		if def.View, err = t.dropQueued(*def, id, rev, state.ReasonRetired); err != nil {
+		if def.View, err = t.dropQueued(*def, run, rev, state.ReasonRetired); err != nil {
 			return err
 		}
 	}
@@ -126,8 +129,8 @@ func (t *term) recoverRun(j *job, def state.Definition, view state.View, id stri
 	switch {
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord):
 		// Deleted or broken by hand: what it said is gone, but it is owed an end.
-		at, _ := state.RunIDTime(id)
-		lost = state.Run{Job: name, ID: id, Trigger: state.BySchedule, ScheduledAt: at, Status: state.Running}
+		lost = lostRecord(name, id)
+		lost.Status = state.Running
 	case err != nil:
 		return view, err
 	case lost.Status.Final():

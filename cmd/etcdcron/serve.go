@@ -17,9 +17,9 @@ func newServeCommand(o *options) *cobra.Command {
 		Short: "Run an instance: campaign, schedule while leading, run what is due",
 		Long: `serve runs an instance until it gets SIGINT, SIGTERM or SIGHUP. Then it
 hands leadership over at once, lets running jobs finish within
---drain-timeout, and ends with exit code 0; a second SIGINT or SIGTERM ends
-it at once. The jobs file is read once, at the start: restart to have a
-change count.
+--drain-timeout, and ends with exit code 0. A second SIGINT or SIGTERM stops
+the jobs that run, and records that; a third ends the process. The jobs file
+is read once, at the start: restart to have a change count.
 
 With --endpoints it joins whoever uses that etcd with the same prefix and
 namespace, and waits for it for as long as it takes. Without, it runs an

@@ -329,3 +329,13 @@ func TestTarget(t *testing.T) {
 		require.LessOrEqual(t, len(file.Jobs[0].Job.Target), 200)
 	}
 }
+
+// A limit that was inherited belongs to the policy that was.
+func TestParse_OverlapOfAJobReplacesTheDefault(t *testing.T) {
+	t.Parallel()
+	file, err := config.Parse("f", []byte("defaults:\n  overlap: {policy: queue, limit: 5}\njobs:\n"+
+		"  a: {schedule: '@daily', shell: 'true'}\n  b: {schedule: '@daily', shell: 'true', overlap: skip}\n"))
+	require.NoError(t, err)
+	require.Equal(t, cronrunner.Overlap{Policy: cronrunner.Queue, Limit: 5}, file.Jobs[0].Job.Overlap)
+	require.Equal(t, cronrunner.Overlap{Policy: cronrunner.Skip}, file.Jobs[1].Job.Overlap)
+}

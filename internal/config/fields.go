@@ -83,6 +83,7 @@ func readGrace(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
 }
 
 func readOverlap(p *parser, d *draft, path string, v *yaml.Node) bool {
+	d.job.Overlap.Limit = 0 // a limit that was inherited belongs to the policy that was
 	return p.policy(d, "overlap", path, v, (*string)(&d.job.Overlap.Policy), map[string]field{
 		"limit": {read: func(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
 			d.job.Overlap.Limit, ok = p.number(path, v, 1, "it is how many runs may wait")
