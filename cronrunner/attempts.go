@@ -134,9 +134,6 @@ func (as *attempts) listen(f func(ended)) {
 // etcd does not answer, it does not wait for the limit.
 func (as *attempts) drain(limit time.Duration) {
 	end := time.Now().Add(limit)
-	as.mu.Lock()
-	as.draining = true
-	as.mu.Unlock()
 	if n := as.calling(); n > 0 {
 		as.s.log.Info("draining: waiting for running runs", zap.Int("running", n), zap.Duration("limit", limit))
 	}
@@ -158,12 +155,20 @@ func (as *attempts) drain(limit time.Duration) {
 	as.giveUp()
 }
 
-// abort makes drain wait for nothing more but the handlers, whose contexts it ends.
+// stopping says that Run's context has ended: from here on abort counts.
+func (as *attempts) stopping() {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.draining = true
+}
+
+// abort ends the handlers' contexts, and makes drain wait for nothing more but them, now or later.
 func (as *attempts) abort() {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	if as.draining && !isClosed(as.aborted) {
 		close(as.aborted)
+		as.cancel(ErrDraining)
 	}
 }
 

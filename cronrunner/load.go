@@ -87,7 +87,8 @@ func (t *term) loaded(js *jobState, def state.Definition, err error) error {
 		return t.settled(js, state.View{}, err)
 	}
 	js.def, js.reload, js.locked = def, false, false
-	js.recover = len(def.View.Status.Live) > 0
+	st := def.View.Status
+	js.recover = len(st.Live) > 0 || js.job == nil && len(st.Queue) > 0
 	return t.settled(js, state.View{}, nil)
 }
 

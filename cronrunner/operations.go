@@ -37,16 +37,20 @@ func (t *term) claimQueued(j *job, def state.Definition, id string) effect {
 		view, err = t.dropQueued(def, lostRecord(j.Name, id), rev, state.ReasonRecordLost)
 	case err != nil:
 		as.release()
-	case run.Status != state.Pending:
+	case run.Status != state.Pending: // the status was put back by hand
 		as.release()
-		err = errReload
+		view, err = t.s.store.Forget(as.recording, t.held, j.Name, id, def.View)
 	default:
 		now := t.now().UTC().Truncate(time.Millisecond)
 		view, err = t.claimRun(j, def, begun(run, j, t.s.self.ID, t.held.Revision, now), rev)
 	}
 	return func(t *term) error {
 		js := t.jobs[j.Name]
-		if errors.Is(err, errReload) || errors.Is(err, state.ErrNotOwner) {
+		switch {
+		case errors.Is(err, state.ErrLocked): // by a run that the status does not know; others may be due meanwhile
+			js.lockedUntil, err = time.Now().Add(maxPause), nil
+			time.AfterFunc(maxPause, func() { t.tell(func(t *term) error { t.enqueue(js); return nil }) })
+		case errors.Is(err, state.ErrNotOwner):
 			js.reload = true
 		}
 		return t.settled(js, view, err)
@@ -94,24 +98,29 @@ func lostRecord(job, id string) state.Run {
 	return state.Run{Job: job, ID: id, Trigger: state.BySchedule, ScheduledAt: at}
 }
 
-// merge has the run that is pending stand for further scheduled times.
+// merge has the run that was queued last stand for further scheduled times too. If they do not follow its
+// own directly, since others in between have records of their own, another run waits for them.
 func (t *term) merge(j *job, def state.Definition, v verdict) effect {
-	id := def.View.Status.Queue[0]
+	queue := def.View.Status.Queue
+	id := queue[len(queue)-1]
 	view := def.View
 	run, rev, err := t.s.store.Run(t.s.attempts.recording, j.Name, id)
 	switch {
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord):
 		view, err = t.dropQueued(def, lostRecord(j.Name, id), rev, state.ReasonRecordLost)
 	case err != nil:
-	case run.Status != state.Pending:
-		err = errReload
+	case run.Status != state.Pending: // the status was put back by hand
+		view, err = t.s.store.Forget(t.s.attempts.recording, t.held, j.Name, id, def.View)
+	case !j.schedule.Next(run.Covers()).Equal(v.first):
+		v.merge = false
+		return t.recordVerdict(j, def, v)
 	default:
 		run.Count, run.Until = run.Times()+v.count, v.last
 		view, err = t.write(def, run, rev, j.schedule.Next(maxTime(t.now(), v.last)))
 	}
 	return func(t *term) error {
 		js := t.jobs[j.Name]
-		if errors.Is(err, errReload) || errors.Is(err, state.ErrNotOwner) {
+		if errors.Is(err, state.ErrNotOwner) {
 			js.reload = true
 		}
 		return t.settled(js, view, err)

@@ -178,3 +178,25 @@ func TestTheQueueOfAJobThatIsGoneIsEnded(t *testing.T) {
 	require.Greater(t, b.status("busy").SkippedByReason[state.ReasonRetired], int64(1), "all the times that it stood for")
 	b.requireEachTimeOnce("busy")
 }
+
+// Times in between that have records of their own are not covered a second time.
+func TestCoalesceAroundAPause(t *testing.T) {
+	b := newBench(t)
+	c := &stoppedClock{}
+	o := newOverlapping(Overlap{Policy: Coalesce})
+	o.takes = 6 * time.Second
+	i := b.start(Config{Now: c.now}, o.Job)
+	b.waitRuns("busy", func(runs []state.Run) bool { return count(runs, state.Pending) == 1 })
+	key := b.store.Keys().Control("busy")
+	_, err := b.client.Put(t.Context(), key, `{"paused":true}`)
+	require.NoError(t, err)
+	b.waitRuns("busy", reached(1, state.Skipped))
+	_, err = b.client.Delete(t.Context(), key)
+	require.NoError(t, err)
+	b.waitRuns("busy", func(runs []state.Run) bool { return count(runs, state.Pending) == 2 })
+	c.stop()
+	o.takes = 0
+	b.waitRuns("busy", func(runs []state.Run) bool { return count(runs, state.Pending)+count(runs, state.Running) == 0 })
+	i.stop()
+	b.requireEachTimeOnce("busy")
+}

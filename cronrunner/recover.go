@@ -33,7 +33,7 @@ func (t *term) recoverJob(name string, j *job, lostAt time.Time) effect {
 				js.lostAt = time.Now()
 			}
 			js.recover = true
-			t.retryIn(js, stopTime(j)-time.Since(js.lostAt))
+			t.retryIn(js, max(stopTime(j)-time.Since(js.lostAt), firstPause))
 			return nil
 		case errors.Is(err, errReload):
 			js.reload, js.recover = true, true
@@ -97,6 +97,11 @@ func (t *term) dropQueue(def *state.Definition) error {
 			run = lostRecord(def.Spec.Name, id)
 		case err != nil:
 			return err
+		case run.Status != state.Pending:
+			if def.View, err = t.s.store.Forget(t.s.attempts.recording, t.held, def.Spec.Name, id, def.View); err != nil {
+				return err
+			}
+			continue
 		}
 		if def.View, err = t.dropQueued(*def, run, rev, state.ReasonRetired); err != nil {
 			return err
@@ -133,8 +138,10 @@ func (t *term) recoverRun(j *job, def state.Definition, view state.View, id stri
 		lost.Status = state.Running
 	case err != nil:
 		return view, err
-	case lost.Status.Final():
-		return view, errReload // it ended since the status was read
+	case lost.Status.Final(): // it ended since the status was read, or the status was put back by hand
+		running := lost
+		running.Status = state.Running
+		return t.s.store.Abandon(as.recording, t.held, state.Owned{Run: running, UID: def.Spec.UID, Revision: rev}, lost, view)
 	}
 	if lost.Instance != "" && lost.Instance != t.s.self.ID && (lostAt.IsZero() || time.Since(lostAt) < stopTime(j)) {
 		if lives, err := t.s.store.Present(as.recording, lost.Instance); err != nil || lives {

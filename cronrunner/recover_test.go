@@ -298,3 +298,79 @@ func TestALeaderWhoseWritesAreNotAnsweredGivesWay(t *testing.T) {
 	other.stop()
 	b.requireEachTimeOnce("tick")
 }
+
+// A status that was put back by hand says that a run goes on that has ended, and that one waits that does
+// not. The records are right, and the job goes on.
+func TestAStatusThatContradictsItsRecordsIsPutRight(t *testing.T) {
+	b := newBench(t)
+	job := secondly("tick", quick)
+	job.Overlap.Policy = Queue
+	first := b.start(Config{}, job)
+	b.waitRuns("tick", reached(3, state.Succeeded))
+	first.stop()
+	def := b.must(b.store.Job(t.Context(), "tick"))
+	runs := b.runs("tick")
+	st := def.View.Status
+	st.Live, st.Running = []string{runs[0].ID}, 1
+	st.Queue, st.Pending = []string{runs[1].ID}, 1
+	st.SucceededTotal-- // as it was before the first of them had ended
+	key := b.store.Keys().Candidates() + "x"
+	resp, err := b.client.Put(t.Context(), key, "{}")
+	require.NoError(t, err)
+	_, err = b.store.Define(t.Context(), state.Term{Key: key, Revision: resp.Header.Revision}, def, def.Spec, st)
+	require.NoError(t, err)
+	_, err = b.client.Delete(t.Context(), key)
+	require.NoError(t, err)
+
+	second := b.start(Config{}, job)
+	n := count(runs, state.Succeeded)
+	b.waitRuns("tick", reached(n+2, state.Succeeded))
+	second.stop()
+	b.requireEachTimeOnce("tick")
+}
+
+// A lock that no run explains does not keep a job with a queue from deciding.
+func TestALockThatNoRunExplainsAndAQueue(t *testing.T) {
+	b := newBench(t)
+	job := secondly("tick", quick)
+	job.Overlap.Policy = Queue
+	i := b.start(Config{}, job)
+	b.waitRuns("tick", reached(1, state.Succeeded))
+	key := b.store.Keys().Lock("tick")
+	_, err := b.client.Put(t.Context(), key, `{"run":"of a job of that name that was deleted","instance":"x"}`)
+	require.NoError(t, err)
+	b.waitRuns("tick", reached(3, state.Pending))
+	_, err = b.client.Delete(t.Context(), key)
+	require.NoError(t, err)
+	b.waitRuns("tick", func(runs []state.Run) bool {
+		return count(runs, state.Succeeded) >= 5 && count(runs, state.Pending) <= 1
+	})
+	i.stop()
+}
+
+// A late operation of the same term has decided a time already: what is decided on an older status is
+// refused, also where no record of that time stands in the way.
+func TestADecisionOnAnOlderCursorIsRefused(t *testing.T) {
+	st := newStill(t)
+	js, _ := st.running("x", st.s.ID())
+	js.job.Overlap.Policy = Coalesce
+	before := js.def
+	at := before.View.Status.Cursor
+	wait := verdict{status: state.Pending, trigger: state.BySchedule, first: at.Add(time.Second), last: at.Add(time.Second), count: 1}
+	require.NoError(t, st.recordVerdict(js.job, before, wait)(st.term))
+	queued := js.def
+	more := wait
+	more.first, more.last, more.merge = at.Add(2*time.Second), at.Add(2*time.Second), true
+	require.NoError(t, st.merge(js.job, queued, more)(st.term))
+	merged := js.def.View
+
+	missed := more
+	missed.status, missed.reason, missed.merge = state.Missed, state.ReasonCatchUp, false
+	require.NoError(t, st.recordVerdict(js.job, queued, missed)(st.term))
+	require.True(t, js.reload)
+	require.NoError(t, st.merge(js.job, queued, more)(st.term))
+	require.Equal(t, merged.Status, st.status("x"))
+	run, _, err := st.s.store.Run(t.Context(), "x", state.RunID(wait.first))
+	require.NoError(t, err)
+	require.Equal(t, int64(2), run.Times())
+}

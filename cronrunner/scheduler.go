@@ -188,6 +188,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	s.attempts = newAttempts(s, leases)
 	s.mu.Unlock()
 	defer leases.Close()
+	defer context.AfterFunc(ctx, s.attempts.stopping)()
 
 	var presence sync.WaitGroup
 	presenceCtx, stopPresence := context.WithCancel(context.WithoutCancel(ctx))

@@ -392,6 +392,32 @@ func TestMaxConcurrentIsKeptInTurn(t *testing.T) {
 	}
 }
 
+// A job that waits for a place longer than its period has times to write down before its run. It keeps
+// its turn meanwhile: otherwise it would never run.
+func TestNoJobStarvesForAPlace(t *testing.T) {
+	b := newBench(t)
+	work := func(ctx context.Context, _ *Run) error {
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	jobs := make([]Job, 5)
+	for n := range jobs {
+		jobs[n] = secondly(fmt.Sprint("job-", n), work)
+	}
+	i := b.start(Config{MaxConcurrent: 1}, jobs...)
+	for _, j := range jobs {
+		b.waitRuns(j.Name, reached(2, state.Succeeded))
+	}
+	i.stop()
+	for _, j := range jobs {
+		b.requireEachTimeOnce(j.Name)
+	}
+	require.Zero(t, i.attempts.slots)
+}
+
 func TestRunMayBeCalledOnce(t *testing.T) {
 	b := newBench(t)
 	i := b.start(Config{}, secondly("tick", quick))

@@ -30,15 +30,18 @@ type jobState struct {
 	job  *job             // nil for a job that is not among ours, and only has runs to be recovered
 	def  state.Definition // as it was last read or written
 
-	working bool      // an operation of this job is on its way
-	look    bool      // it is to be looked at again
-	queued  bool      // it is in the ready queue
-	locked  bool      // the last claim found a lock that the status does not explain
-	recover bool      // it may have runs whose instance is gone
-	foreign bool      // a run of it goes on elsewhere, under its own lock
-	reload  bool      // its definition in etcd is not what we know
-	floor   time.Time // times up to here have a record, though the cursor does not say so
-	lostAt  time.Time // when a run was seen without its lock though its instance lives; zero when none was
+	working bool // an operation of this job is on its way
+	look    bool // it is to be looked at again
+	queued  bool // it is in the ready queue, or waits for a slot
+	slot    bool // it has a slot for the run that it is about to claim
+	locked  bool // the last claim found a lock that the status does not explain
+	// lockedUntil is until when that is believed of a job with runs that wait.
+	lockedUntil time.Time
+	recover     bool      // it may have runs whose instance is gone
+	foreign     bool      // a run of it goes on elsewhere, under its own lock
+	reload      bool      // its definition in etcd is not what we know
+	floor       time.Time // times up to here have a record, though the cursor does not say so
+	lostAt      time.Time // when a run was seen without its lock though its instance lives; zero when none was
 
 	retryAt time.Time
 	pause   time.Duration
@@ -79,7 +82,7 @@ type effect func(*term) error
 func (s *Scheduler) lead(ctx context.Context, lt leader.Term) error {
 	t := &term{
 		s: s, held: lt.Term, beat: lt.Beat, log: s.log.With(zap.Int64("term", lt.Revision)),
-		since:   s.cfg.Now().UTC(),
+		since:   s.cfg.Now().UTC().Round(0), // by the wall clock alone, as scheduled times are
 		jobs:    make(map[string]*jobState),
 		table:   newTimetable(),
 		retries: make(map[*jobState]struct{}),
@@ -92,6 +95,9 @@ func (s *Scheduler) lead(ctx context.Context, lt leader.Term) error {
 	defer func() {
 		s.attempts.listen(nil)
 		close(t.over)
+		for _, js := range t.jobs {
+			t.giveBack(js)
+		}
 		t.stopWatchingLocks()
 		s.observer.Observe(Deposed{Term: lt.Revision, Cause: context.Cause(ctx)})
 	}()
@@ -206,7 +212,7 @@ func (t *term) answered() bool {
 	return true
 }
 
-func (t *term) now() time.Time { return t.s.cfg.Now() }
+func (t *term) now() time.Time { return t.s.cfg.Now().Round(0) }
 
 func (t *term) untilNext() time.Duration {
 	if len(t.ready) > 0 && len(t.ops) < maxOperations {
@@ -234,8 +240,15 @@ func (t *term) enqueue(js *jobState) {
 // then its lost runs recovered, then its scheduled times decided. Unless it is its turn, a job that
 // needs a slot queues up for one.
 func (t *term) step(js *jobState, now time.Time, turn bool) {
+	if t.jobs[js.name] != js {
+		t.giveBack(js)
+		return // the job was registered anew
+	}
 	if time.Now().Before(js.retryAt) {
 		return // t.retries has it
+	}
+	if js.reload || js.recover {
+		t.giveBack(js)
 	}
 	if js.reload {
 		t.work(js, func() effect { return t.reloadJob(js.name) })
@@ -251,9 +264,9 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 		return
 	}
 	def, st := js.def, js.def.View.Status
-	busy := len(st.Live) > 0 || js.locked
+	busy := len(st.Live) > 0 || js.locked || time.Now().Before(js.lockedUntil)
 	if len(st.Queue) > 0 && !busy && !def.Control.Paused {
-		if t.slot(js, turn) {
+		if t.takeSlot(js, turn) {
 			t.work(js, func() effect { return t.claimQueued(js.job, def, st.Queue[0]) })
 		}
 		return
@@ -266,14 +279,22 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 		since:  t.since,
 	}, now)
 	if len(verdicts) == 0 {
+		t.giveBack(js)
+		return
+	}
+	// A job that has its turn keeps it while it writes down what comes before its run.
+	runs := verdicts[len(verdicts)-1].status == state.Running
+	if !runs {
+		t.giveBack(js)
+	} else if !t.takeSlot(js, turn) {
 		return
 	}
 	js.locked = false
-	switch v := verdicts[0]; {
+	v := verdicts[0]
+	js.slot = runs && v.status != state.Running
+	switch {
 	case v.status == state.Running:
-		if t.slot(js, turn) {
-			t.work(js, func() effect { return t.claim(js.job, def, v) })
-		}
+		t.work(js, func() effect { return t.claim(js.job, def, v) })
 	case v.merge:
 		t.work(js, func() effect { return t.merge(js.job, def, v) })
 	default:
@@ -281,8 +302,20 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 	}
 }
 
-// slot takes a slot for a run of js, or has js queue up for one.
-func (t *term) slot(js *jobState, turn bool) bool {
+// giveBack gives back the slot of a job that is not about to claim a run after all.
+func (t *term) giveBack(js *jobState) {
+	if js.slot {
+		js.slot = false
+		t.s.attempts.release()
+	}
+}
+
+// takeSlot takes a slot for a run of js, or has js queue up for one.
+func (t *term) takeSlot(js *jobState, turn bool) bool {
+	if js.slot {
+		js.slot = false
+		return true
+	}
 	if turn && t.s.attempts.reserve() {
 		return true
 	}

@@ -161,8 +161,14 @@ func (g *group) send(ctx context.Context, batch []*waiter) {
 	resp, err := g.kv.Txn(callCtx).Then(ops...).Commit()
 	g.hook(time.Since(start), len(batch), err)
 	if err != nil && definite(err) {
-		for _, w := range batch {
-			g.answerOne(ctx, w)
+		for i, w := range batch {
+			if g.answerOne(ctx, w); w.err != nil && !definite(w.err) { // etcd does not answer; nor would it the others
+				for _, rest := range batch[i+1:] {
+					rest.err = w.err
+					close(rest.done)
+				}
+				return
+			}
 		}
 		return
 	}

@@ -2,6 +2,8 @@ package state
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -176,16 +178,48 @@ func (s *Store) TakeOver(ctx context.Context, term Term, lost Owned, next Run, v
 	return Owned{Run: next, UID: lost.UID, Revision: rev}, view, err
 }
 
-// Abandon ends a run whose instance was lost and which may not be resumed. Errors as for TakeOver.
+// Abandon ends a run whose instance was lost and which may not be resumed, or takes one that has ended, as
+// its record says, out of a status that says that it runs. Errors as for TakeOver.
 func (s *Store) Abandon(ctx context.Context, term Term, lost Owned, end Run, view View) (View, error) {
 	if err := step(lost.Run.Status, end.Status); err != nil {
 		return view, err
 	}
 	_, view, err := s.apply(ctx, transition{
 		guards: s.leaderRecovers(term, lost), run: end, uid: lost.UID, view: view,
-		account: func(st JobStatus) JobStatus { return st.Finished(&end) },
+		account: func(st JobStatus) JobStatus {
+			if !slices.Contains(st.Live, end.ID) {
+				return st // accounted for by now
+			}
+			return st.Finished(&end)
+		},
 	})
 	return view, err
+}
+
+// Forget takes a run out of a job's queue whose record says that it does not wait. Errors: ErrNotLeading,
+// ErrStatusReplaced.
+func (s *Store) Forget(ctx context.Context, term Term, job, id string, view View) (View, error) {
+	next := view.Status.dequeued(&Run{ID: id})
+	guards := []guard{
+		{key: term.Key, created: true, want: term.Revision, refused: ErrNotLeading},
+		{key: s.keys.Status(job), want: view.Revision, refused: ErrStatusReplaced},
+	}
+	m := Mutation{Job: job, Then: []clientv3.Op{clientv3.OpPut(s.keys.Status(job), string(encode(next)))}}
+	for _, g := range guards {
+		m.If = append(m.If, g.cmp())
+		m.Else = append(m.Else, clientv3.OpGet(g.key))
+	}
+	res, err := s.settle(ctx, m)
+	switch {
+	case err != nil:
+		return view, err
+	case res.Succeeded:
+		return View{Status: next, Revision: res.Revision}, nil
+	case !guards[0].holds(firstKVs(res)[0]):
+		return view, fmt.Errorf("job %s: %w", job, ErrNotLeading)
+	default:
+		return view, fmt.Errorf("job %s: %w", job, ErrStatusReplaced)
+	}
 }
 
 // statusAt is the status of a run that a leader decides on: none yet, or pending.

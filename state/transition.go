@@ -72,6 +72,7 @@ type transition struct {
 func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
 	runKey, value := s.keys.Run(t.run.Job, t.run.ID), t.run.encode()
 	statusKey := s.keys.Status(t.run.Job)
+	decidedOn := t.view.Status.Cursor
 	for range maxContention {
 		next, counted := t.view.Status, t.view.Broken == nil && t.view.Status.UID == t.uid
 		if counted {
@@ -116,7 +117,11 @@ func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
 				return 0, t.view, fmt.Errorf("run %s of job %s: %w", t.run.ID, t.run.Job, g.refused)
 			}
 		}
-		// Only the status has moved: account for the run on what stands now.
+		if t.decides && !t.view.Status.Cursor.Equal(decidedOn) {
+			// Somebody has decided meanwhile: an earlier operation of the same term, whose answer was late.
+			return 0, t.view, fmt.Errorf("job %s: %w", t.run.Job, ErrStatusReplaced)
+		}
+		// Only the rest of the status has moved: account for the run on what stands now.
 	}
 	return 0, t.view, fmt.Errorf("job %s: %w", t.run.Job, ErrContended)
 }

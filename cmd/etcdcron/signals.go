@@ -15,7 +15,7 @@ func untilSignal(ctx context.Context) (_ context.Context, hurry <-chan struct{},
 	// After `serve | tee log` and Ctrl-C tee is gone first. Caught, SIGPIPE makes a write fail and no more;
 	// ignored, it would be so for every job as well, since a command inherits what is ignored.
 	pipe := make(chan os.Signal, 1)
-	signal.Notify(pipe, syscall.SIGPIPE)
+	signal.Notify(pipe, syscall.SIGPIPE) // to the end of the process: the last lines come after the drain
 
 	// A terminal that goes away sends SIGHUP up to twice, so that stays caught until the drain is over.
 	// Under nohup it means nothing.
@@ -46,7 +46,6 @@ func untilSignal(ctx context.Context) (_ context.Context, hurry <-chan struct{},
 		close(over)
 		waiting.Wait()
 		hangup()
-		signal.Stop(pipe)
 		signal.Stop(second)
 	}
 }
