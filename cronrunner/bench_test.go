@@ -2,6 +2,8 @@ package cronrunner
 
 import (
 	"context"
+	"encoding/json"
+	"flag"
 	"slices"
 	"sync"
 	"testing"
@@ -15,7 +17,13 @@ import (
 	"github.com/etcdcron/etcdcron/test/etcdtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// Most of these tests wait for the next second of the clock, not for a core. -parallel overrides it.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const patience = 40 * time.Second
 
@@ -193,4 +201,15 @@ func quick(context.Context, *Run) error { return nil }
 
 func secondly(name string, h Handler) Job {
 	return Job{Name: name, Schedule: "* * * * * *", Handler: h, LockTTL: 3 * time.Second}
+}
+
+// putStatus writes a job's status as somebody might by hand.
+func (b *bench) putStatus(job string, change func(*state.JobStatus)) {
+	b.t.Helper()
+	st := b.status(job)
+	change(&st)
+	value, err := json.Marshal(st)
+	require.NoError(b.t, err)
+	_, err = b.client.Put(b.t.Context(), b.store.Keys().Status(job), string(value))
+	require.NoError(b.t, err)
 }

@@ -157,16 +157,7 @@ func TestARunWhoseRecordWasDeletedIsOwedAnEnd(t *testing.T) {
 	i := b.start(Config{}, secondly("tick", quick))
 	b.waitRuns("tick", reached(1, state.Succeeded))
 	i.stop()
-	def := b.must(b.store.Job(t.Context(), "tick"))
-	st := def.View.Status
-	st.Live, st.Running = []string{"20200101T000000Z"}, 1
-	keys := b.store.Keys()
-	term, err := b.client.Put(t.Context(), keys.Candidates()+"x", "{}")
-	require.NoError(t, err)
-	_, err = b.store.Define(t.Context(), state.Term{Key: keys.Candidates() + "x", Revision: term.Header.Revision}, def, def.Spec, st)
-	require.NoError(t, err)
-	_, err = b.client.Delete(t.Context(), keys.Candidates()+"x")
-	require.NoError(t, err)
+	b.putStatus("tick", func(st *state.JobStatus) { st.Live, st.Running = []string{"20200101T000000Z"}, 1 })
 
 	b.start(Config{}, secondly("tick", quick))
 	require.Eventually(t, func() bool {

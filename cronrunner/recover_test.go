@@ -229,16 +229,7 @@ func TestACursorSetBackRepeatsNothing(t *testing.T) {
 	i.stop()
 	b.requireEachTimeOnce("tick")
 
-	def := b.must(b.store.Job(t.Context(), "tick"))
-	st := def.View.Status
-	st.Cursor = st.Cursor.Add(-2 * time.Second)
-	key := b.store.Keys().Candidates() + "x"
-	resp, err := b.client.Put(t.Context(), key, "{}")
-	require.NoError(t, err)
-	_, err = b.store.Define(t.Context(), state.Term{Key: key, Revision: resp.Header.Revision}, def, def.Spec, st)
-	require.NoError(t, err)
-	_, err = b.client.Delete(t.Context(), key)
-	require.NoError(t, err)
+	b.putStatus("tick", func(st *state.JobStatus) { st.Cursor = st.Cursor.Add(-2 * time.Second) })
 	n := count(b.runs("tick"), state.Succeeded)
 	second := b.start(Config{}, secondly("tick", func(_ context.Context, run *Run) error {
 		if at := run.ScheduledAt().Unix(); at <= last.Swap(at) {
@@ -308,19 +299,12 @@ func TestAStatusThatContradictsItsRecordsIsPutRight(t *testing.T) {
 	first := b.start(Config{}, job)
 	b.waitRuns("tick", reached(3, state.Succeeded))
 	first.stop()
-	def := b.must(b.store.Job(t.Context(), "tick"))
 	runs := b.runs("tick")
-	st := def.View.Status
-	st.Live, st.Running = []string{runs[0].ID}, 1
-	st.Queue, st.Pending = []string{runs[1].ID}, 1
-	st.SucceededTotal-- // as it was before the first of them had ended
-	key := b.store.Keys().Candidates() + "x"
-	resp, err := b.client.Put(t.Context(), key, "{}")
-	require.NoError(t, err)
-	_, err = b.store.Define(t.Context(), state.Term{Key: key, Revision: resp.Header.Revision}, def, def.Spec, st)
-	require.NoError(t, err)
-	_, err = b.client.Delete(t.Context(), key)
-	require.NoError(t, err)
+	b.putStatus("tick", func(st *state.JobStatus) {
+		st.Live, st.Running = []string{runs[0].ID}, 1
+		st.Queue, st.Pending = []string{runs[1].ID}, 1
+		st.SucceededTotal-- // as it was before the first of them had ended
+	})
 
 	second := b.start(Config{}, job)
 	n := count(runs, state.Succeeded)
