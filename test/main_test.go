@@ -2,14 +2,14 @@ package test
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdcron/etcdcron/test/command"
 )
 
 // scratch is a folder for what all tests of the package share.
@@ -31,27 +31,8 @@ func runAll(m *testing.M) int {
 
 // build builds the command once, when a test first needs it.
 var build = sync.OnceValues(func() (string, error) {
-	if err := lookAtSources(); err != nil {
-		return "", err
-	}
-	path := filepath.Join(scratch, "bin", "etcdcron")
-	out, err := exec.Command("go", "build", "-o", path, "../cmd/etcdcron").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
+	return command.Build("..", filepath.Join(scratch, "bin"))
 })
-
-// lookAtSources makes the tests' result depend on what the command is built of. go test keeps a result
-// until a file that the test itself has looked at changes; it knows nothing of what go build reads.
-func lookAtSources() error {
-	return filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && filepath.Ext(path) == ".go" {
-			_, err = os.Stat(path)
-		}
-		return err
-	})
-}
 
 // binary is the path of the command, built from this tree.
 func binary(tb testing.TB) string {

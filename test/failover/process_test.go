@@ -20,6 +20,7 @@ import (
 
 	"github.com/etcdcron/etcdcron/leader"
 	"github.com/etcdcron/etcdcron/state"
+	"github.com/etcdcron/etcdcron/test/command"
 	"github.com/etcdcron/etcdcron/test/etcdtest"
 )
 
@@ -37,10 +38,8 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "etcdcron")
-		build := exec.Command("go", "build", "-o", binary, "../../cmd/etcdcron")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		if binary, err = command.Build("../..", dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return m.Run()
