@@ -197,17 +197,26 @@ func TestAClaimConfirmedDuringTheDrain(t *testing.T) {
 	require.Equal(t, state.ReasonDrain, run.Reason)
 }
 
+// lockByHand locks a job as a run does that its status does not know.
+func (b *bench) lockByHand(job string) (unlock func()) {
+	b.t.Helper()
+	key := b.store.Keys().Lock(job)
+	_, err := b.client.Put(b.t.Context(), key, `{"run":"of a job of that name that was deleted","instance":"x"}`)
+	require.NoError(b.t, err)
+	return func() {
+		_, err := b.client.Delete(b.t.Context(), key)
+		require.NoError(b.t, err)
+	}
+}
+
 // A lock that no run of the job explains holds its times off, and each is on record.
 func TestALockThatNoRunExplains(t *testing.T) {
 	b := newBench(t)
 	i := b.start(Config{}, secondly("tick", quick))
 	b.waitRuns("tick", reached(1, state.Succeeded))
-	key := b.store.Keys().Lock("tick")
-	_, err := b.client.Put(t.Context(), key, `{"run":"of a job of that name that was deleted","instance":"x"}`)
-	require.NoError(t, err)
+	unlock := b.lockByHand("tick")
 	b.waitRuns("tick", reached(2, state.Skipped))
-	_, err = b.client.Delete(t.Context(), key)
-	require.NoError(t, err)
+	unlock()
 	n := count(b.runs("tick"), state.Succeeded)
 	b.waitRuns("tick", reached(n+2, state.Succeeded))
 	i.stop()
@@ -320,12 +329,9 @@ func TestALockThatNoRunExplainsAndAQueue(t *testing.T) {
 	job.Overlap.Policy = Queue
 	i := b.start(Config{}, job)
 	b.waitRuns("tick", reached(1, state.Succeeded))
-	key := b.store.Keys().Lock("tick")
-	_, err := b.client.Put(t.Context(), key, `{"run":"of a job of that name that was deleted","instance":"x"}`)
-	require.NoError(t, err)
+	unlock := b.lockByHand("tick")
 	b.waitRuns("tick", reached(3, state.Pending))
-	_, err = b.client.Delete(t.Context(), key)
-	require.NoError(t, err)
+	unlock()
 	b.waitRuns("tick", func(runs []state.Run) bool {
 		return count(runs, state.Succeeded) >= 5 && count(runs, state.Pending) <= 1
 	})

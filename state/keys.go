@@ -93,9 +93,6 @@ func (k Keys) Runs(job string) string { return k.root + "jobs/" + job + "/runs/"
 // Run is where the record of a run stands.
 func (k Keys) Run(job, id string) string { return k.Runs(job) + id }
 
-// Progress is where a run's progress and checkpoint stand.
-func (k Keys) Progress(job, id string) string { return k.root + "jobs/" + job + "/progress/" + id }
-
 // Statuses is the prefix of all jobs' status keys: one per job, so listing it lists the jobs.
 func (k Keys) Statuses() string { return k.root + "status/" }
 

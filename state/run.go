@@ -55,8 +55,6 @@ const (
 	BySchedule Trigger = "schedule"
 	ByCatchUp  Trigger = "catch_up"
 	ByHand     Trigger = "manual"
-	ByBackfill Trigger = "backfill"
-	ByRetry    Trigger = "retry"
 )
 
 // The reasons that a record can give for its status.
