@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -28,6 +29,9 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	// Tests that were started under nohup ignore SIGHUP, and what they start would too. Caught, it does not
+	// pass on.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(m.Run())
 }
 
