@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,6 +38,18 @@ type result struct {
 	cause error // why its context had ended by then; nil when it had not
 }
 
+// text is the error of a run that ended so. Who canceled it is in it, whatever the handler says.
+func (r *result) text() string {
+	switch {
+	case r.err == nil:
+		return ""
+	case !errors.Is(r.cause, ErrCanceled) && !errors.Is(r.cause, ErrReplaced), strings.Contains(r.err.Error(), r.cause.Error()):
+		return r.err.Error()
+	default:
+		return r.cause.Error() + ": " + r.err.Error()
+	}
+}
+
 // ended is told to the term's loop when an attempt is over.
 type ended struct {
 	job         string
@@ -46,18 +59,18 @@ type ended struct {
 
 // execute runs one attempt from its claim to its record. It calls returned when the handler has returned,
 // or will not be called.
-func (as *attempts) execute(a attempt, returned func()) ended {
+func (as *attempts) execute(a attempt, x *execution, returned func()) ended {
 	record := a.owned.Run
 	record.FencingToken = a.owned.Revision
 	log := as.s.log.With(zap.String("job", record.Job), zap.String("run", record.ID), zap.Int("attempt", record.Attempt))
 
-	ctx, cancel := context.WithCancelCause(as.handlers)
-	defer cancel(nil)
+	ctx := x.ctx
+	defer x.cancel(nil)
 	// A claim may have been confirmed late, after an outage: then the lease answers again, or is gone.
 	a.grant.Await(as.handlers, a.job.lockMargin())
 	held, release := a.grant.Hold(context.Background(), a.job.lockMargin())
 	defer release()
-	defer context.AfterFunc(held, func() { cancel(ErrLockLost) })()
+	defer context.AfterFunc(held, func() { x.cancel(ErrLockLost) })()
 
 	run := &Run{record: record}
 	begun := time.Now()
@@ -70,7 +83,7 @@ func (as *attempts) execute(a attempt, returned func()) ended {
 	case ctx.Err() != nil:
 		res = result{err: context.Cause(ctx), cause: context.Cause(ctx)}
 	default:
-		as.s.observer.Observe(Started{Run: record, Delay: max(end.StartedAt.Sub(record.ScheduledAt), 0)})
+		as.s.observer.Observe(Started{Run: record, Delay: a.job.lateness(&record, end.StartedAt)})
 		log.Info("run started")
 		res = as.call(ctx, log, a.job, run)
 	}
@@ -81,15 +94,13 @@ func (as *attempts) execute(a attempt, returned func()) ended {
 	end.DurationMS = took.Milliseconds()
 	end.Output, end.ExitCode = run.result()
 	if end.Attempt == 1 {
-		end.LatenessMS = max(end.StartedAt.Sub(end.ScheduledAt).Milliseconds(), 0) // the claim may have taken long
+		end.LatenessMS = a.job.lateness(&end, end.StartedAt).Milliseconds() // the claim may have taken long
 	}
 	var done bool
 	if end.Status, end.Reason, done = verdictOf(res); !done {
 		return as.interrupted(log, a, res.cause)
 	}
-	if res.err != nil {
-		end.Error = res.err.Error()
-	}
+	end.Error = res.text()
 	return as.record(log, a, end)
 }
 
@@ -146,6 +157,10 @@ func verdictOf(res result) (status state.RunStatus, reason string, done bool) {
 		return state.Failed, state.ReasonPanic, true
 	case errors.Is(res.cause, ErrTimeout):
 		return state.Failed, state.ReasonTimeout, true
+	case errors.Is(res.cause, ErrCanceled):
+		return state.Canceled, state.ReasonRequested, true
+	case errors.Is(res.cause, ErrReplaced):
+		return state.Canceled, state.ReasonReplaced, true
 	case errors.Is(res.cause, ErrDraining):
 		return state.Canceled, state.ReasonDrain, true
 	default:

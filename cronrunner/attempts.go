@@ -30,7 +30,8 @@ type attempts struct {
 	work sync.WaitGroup // attempts until they are recorded, and the terms' operations
 
 	mu       sync.Mutex
-	running  map[string]chan struct{} // by job/run; closed when the handler has returned
+	running  map[string]*execution    // by job/run
+	cancels  map[string]state.Request // by job/run, what is to be canceled, here or elsewhere
 	claims   map[string]int           // by job; claims that are not settled
 	slots    int                      // taken
 	draining bool
@@ -38,8 +39,19 @@ type attempts struct {
 	listener func(ended)   // of the term; nil between terms
 }
 
+// execution is an attempt that is being executed.
+type execution struct {
+	ctx      context.Context //nolint:containedctx // it begins where cancel can be found, and lasts for one call
+	cancel   context.CancelCauseFunc
+	returned chan struct{} // closed when the handler has returned
+}
+
 func newAttempts(s *Scheduler, leases *state.Leases) *attempts {
-	as := &attempts{s: s, leases: leases, running: make(map[string]chan struct{}), claims: make(map[string]int), aborted: make(chan struct{})}
+	as := &attempts{
+		s: s, leases: leases,
+		running: make(map[string]*execution), cancels: make(map[string]state.Request), claims: make(map[string]int),
+		aborted: make(chan struct{}),
+	}
 	as.handlers, as.cancel = context.WithCancelCause(context.Background())
 	as.recording, as.giveUp = context.WithCancel(context.Background())
 	return as
@@ -74,14 +86,18 @@ func (as *attempts) release() {
 // work, so drain has not returned; it may have found no handler running already.
 func (as *attempts) start(a attempt) {
 	key := a.owned.Run.Job + "/" + a.owned.Run.ID
-	returned := make(chan struct{})
+	x := &execution{returned: make(chan struct{})}
+	x.ctx, x.cancel = context.WithCancelCause(as.handlers)
 	as.mu.Lock()
-	as.running[key] = returned
+	as.running[key] = x
+	if r, ok := as.cancels[key]; ok {
+		x.cancel(cancelCause(&r))
+	}
 	as.mu.Unlock()
 	as.work.Go(func() {
-		e := as.execute(a, func() {
+		e := as.execute(a, x, func() {
 			as.release()
-			close(returned)
+			close(x.returned)
 		})
 		as.mu.Lock()
 		delete(as.running, key)
@@ -176,8 +192,8 @@ func (as *attempts) abort() {
 func (as *attempts) calling() (n int) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	for _, returned := range as.running {
-		if !isClosed(returned) {
+	for _, x := range as.running {
+		if !isClosed(x.returned) {
 			n++
 		}
 	}
@@ -198,9 +214,9 @@ func (as *attempts) waitHandlers() {
 	for {
 		var next chan struct{}
 		as.mu.Lock()
-		for _, returned := range as.running {
-			if !isClosed(returned) {
-				next = returned
+		for _, x := range as.running {
+			if !isClosed(x.returned) {
+				next = x.returned
 			}
 		}
 		as.mu.Unlock()

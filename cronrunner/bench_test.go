@@ -146,6 +146,13 @@ func (b *bench) waitRuns(job string, ok func([]state.Run) bool) []state.Run {
 	return runs
 }
 
+// passed returns when scheduled times have passed for so long.
+func (b *bench) passed(d time.Duration) {
+	b.t.Helper()
+	until := time.Now().Add(d)
+	require.Eventually(b.t, func() bool { return time.Now().After(until) }, patience, 10*time.Millisecond)
+}
+
 func count(runs []state.Run, status state.RunStatus) (n int) {
 	for _, r := range runs {
 		if r.Status == status {

@@ -1,6 +1,7 @@
 package cronrunner
 
 import (
+	"math"
 	"time"
 
 	"github.com/etcdcron/etcdcron/state"
@@ -10,14 +11,20 @@ import (
 // up. Beyond it the machine was suspended, the clock was set, or every slot was taken for long.
 const onTime = time.Minute
 
-// situation is all that a decision rests on.
+// situation is all that a decision rests on. Its times, and now, are of the job's own clock.
 type situation struct {
 	cursor time.Time // last scheduled time decided
-	busy   bool      // a run of the job is running
+	room   int       // how many further runs of the job may run now; none when it is busy
 	queue  int       // runs of the job that are pending
+	left   int64     // how many runs its schedule may still yield
 	paused bool
 	since  time.Time // when this term began, by this instance's clock
+	// resumed is until when the job was paused, if it was.
+	resumed time.Time
 }
+
+// unlimited is a job without MaxRuns.
+const unlimited = math.MaxInt64
 
 // verdict is what becomes of one scheduled time, or of a range of them that share their fate.
 type verdict struct {
@@ -31,144 +38,174 @@ type verdict struct {
 }
 
 // decide says what becomes of the scheduled times in (cursor, now], oldest first; nothing when there is
-// none. However many they are, the verdicts are at most three, and one for each that is queued. It has no
-// clock and no side effects: what it was given is what the claim compares. When a run is among the
+// none, when the job is paused (what falls due meanwhile is decided when it is resumed), and when its schedule
+// is exhausted. However many they are, the verdicts are at most five, and one for each run that is to wait. It
+// has no clock and no side effects: what it was given is what the claim compares. When a run is among the
 // verdicts it is the last one, and there may be more to decide after it.
 func decide(j *job, s situation, now time.Time) []verdict {
-	first, last, count := j.schedule.Between(s.cursor, now)
-	if count == 0 {
+	if s.paused || s.left <= 0 {
 		return nil
 	}
-	all := verdict{trigger: state.ByCatchUp, first: first, last: last, count: count}
-	if s.paused {
-		return []verdict{all.not(state.Skipped, state.ReasonPaused)}
-	}
-	onSchedule := !last.Before(s.since) && now.Sub(last) <= onTime
-	if !onSchedule {
-		if j.CatchUp.Policy == None {
-			return []verdict{all.not(state.Missed, state.ReasonCatchUp)}
+	onTimeFrom := maxTime(s.since, now.Add(-onTime))
+	late := minTime(onTimeFrom.Add(-time.Nanosecond), now) // a term's begin is later when the clock was set back
+	d := decision{situation: s, job: j, now: now, onTimeFrom: onTimeFrom, late: late}
+	d.passedWhilePaused()
+	d.notCaughtUp()
+	switch {
+	case j.Overlap.Policy == Coalesce:
+		d.coalesce()
+	case j.CatchUp.Policy == All:
+		if d.catchUpAll() {
+			d.overlap()
 		}
-		if now.Sub(last) > j.CatchUp.Window {
-			return []verdict{all.not(state.Missed, state.ReasonWindow)}
-		}
-	}
-
-	verdicts, rest := outsideWindow(j, s.cursor, last, now)
-	d := due{job: j, situation: s, rest: rest, last: last, onSchedule: onSchedule, now: now}
-	switch j.Overlap.Policy {
-	case Queue:
-		return append(verdicts, d.queued()...)
-	case Coalesce:
-		return append(verdicts, d.coalesced()...)
 	default:
-		return append(verdicts, d.skipped()...)
+		d.overlap()
 	}
+	return d.verdicts
 }
 
-// due is the scheduled times in (rest, last], of which there is at least one, to be put through the
-// overlap policy.
-type due struct {
+// decision is a decision in the making: it has the verdicts up to the situation's cursor, which moves with
+// them, as do the queue and the runs that are left.
+type decision struct {
 	situation
 
 	job        *job
-	rest, last time.Time
-	onSchedule bool // last is
 	now        time.Time
+	onTimeFrom time.Time // times from here on are on schedule, earlier ones are caught up
+	late       time.Time // the last instant before that
+	verdicts   []verdict
 }
 
-// skipped is policy skip: the newest runs if the job is idle.
-func (d due) skipped() []verdict {
-	if d.busy || d.queue > 0 {
-		return []verdict{d.all(d.rest).not(state.Skipped, state.ReasonOverlap)}
-	}
-	verdicts := d.superseded(d.last.Add(-time.Second))
-	return append(verdicts, d.verdict(state.Running, d.last, d.last, 1))
+// rest is the undecided times up to upTo.
+func (d *decision) rest(upTo time.Time) verdict {
+	first, last, count := d.job.schedule.Between(d.cursor, upTo)
+	return d.verdict(first, last, count)
 }
 
-// queued is policy queue: what fell due in this term is run one by one, in order; of what fell due before,
-// the newest.
-func (d due) queued() []verdict {
-	from := d.last.Add(-time.Second)
-	if d.onSchedule {
-		from = maxTime(d.rest, maxTime(d.since, d.now.Add(-onTime)).Add(-time.Nanosecond))
-	}
-	verdicts := d.superseded(from)
-	if !d.busy && d.queue == 0 {
-		first := d.job.schedule.Next(from)
-		return append(verdicts, d.verdict(state.Running, first, first, 1))
-	}
-	for range d.job.Overlap.Limit - d.queue {
-		next := d.job.schedule.Next(from)
-		if next.IsZero() || next.After(d.last) {
-			break
-		}
-		verdicts = append(verdicts, d.verdict(state.Pending, next, next, 1))
-		from = next
-	}
-	if left := d.all(from); left.count > 0 {
-		verdicts = append(verdicts, left.not(state.Skipped, state.ReasonQueueFull))
-	}
-	return verdicts
-}
-
-// coalesced is policy coalesce: one run for all, or for all that fell due in this term if nothing is to be
-// caught up.
-func (d due) coalesced() []verdict {
-	var verdicts []verdict
-	from := d.rest
-	if d.job.CatchUp.Policy == None {
-		from = maxTime(from, d.since.Add(-time.Nanosecond))
-		verdicts = d.superseded(from)
-	}
-	all := d.all(from)
-	v := d.verdict(state.Running, all.first, all.last, all.count)
-	if d.busy || d.queue > 0 {
-		v.status, v.merge = state.Pending, d.queue > 0
-	}
-	return append(verdicts, v)
-}
-
-// superseded are the times up to and including upTo, which are not run since newer ones are.
-func (d due) superseded(upTo time.Time) []verdict {
-	first, last, count := d.job.schedule.Between(d.rest, upTo)
-	if count == 0 {
-		return nil
-	}
-	reason := state.ReasonSuperseded
-	if d.job.CatchUp.Policy == None {
-		reason = state.ReasonCatchUp
-	}
-	return []verdict{d.verdict(state.Missed, first, last, count).not(state.Missed, reason)}
-}
-
-// all is the times after from, as one.
-func (d due) all(from time.Time) verdict {
-	first, last, count := d.job.schedule.Between(from, d.last)
-	return d.verdict("", first, last, count)
-}
-
-func (d due) verdict(status state.RunStatus, first, last time.Time, count int64) verdict {
-	v := verdict{status: status, trigger: state.ByCatchUp, first: first, last: last, count: count}
-	if d.onSchedule && !first.Before(d.since) && d.now.Sub(first) <= onTime {
+func (d *decision) verdict(first, last time.Time, count int64) verdict {
+	v := verdict{trigger: state.ByCatchUp, first: first, last: last, count: count}
+	if !first.Before(d.onTimeFrom) {
 		v.trigger = state.BySchedule
 	}
 	return v
 }
 
-// outsideWindow is the verdict on the times before newest that are older than the catch-up window, and
-// the instant after which the others lie.
-func outsideWindow(j *job, cursor, newest, now time.Time) (verdicts []verdict, rest time.Time) {
-	rest = maxTime(cursor, minTime(now.Add(-j.CatchUp.Window), newest.Add(-time.Second)))
-	if first, last, count := j.schedule.Between(cursor, rest); count > 0 {
-		v := verdict{trigger: state.ByCatchUp, first: first, last: last, count: count}
-		verdicts = append(verdicts, v.not(state.Missed, state.ReasonWindow))
+// not decides that the times of v, if there are any, are not run.
+func (d *decision) not(v verdict, status state.RunStatus, reason string) {
+	if v.count > 0 {
+		v.status, v.reason = status, reason
+		d.verdicts = append(d.verdicts, v)
+		d.cursor = v.last
 	}
-	return verdicts, rest
 }
 
-func (v verdict) not(status state.RunStatus, reason string) verdict {
-	v.status, v.reason = status, reason
-	return v
+// run decides that v is one run, which runs now or waits. It reports whether more can be decided now.
+func (d *decision) run(v verdict, status state.RunStatus) (more bool) {
+	v.status = status
+	d.verdicts = append(d.verdicts, v)
+	d.cursor = v.last
+	d.left--
+	if status == state.Pending {
+		d.queue++
+	}
+	return status == state.Pending && d.left > 0
+}
+
+// passedWhilePaused skips what fell due before the job was resumed.
+func (d *decision) passedWhilePaused() {
+	d.not(d.rest(minTime(d.resumed, d.now)), state.Skipped, state.ReasonPaused)
+}
+
+// notCaughtUp is what is too late for the catch-up policy.
+func (d *decision) notCaughtUp() {
+	if d.job.CatchUp.Policy == None {
+		d.not(d.rest(d.late), state.Missed, state.ReasonCatchUp)
+		return
+	}
+	tooOld := d.now.Add(-d.job.CatchUp.Window).Add(-time.Nanosecond)
+	d.not(d.rest(minTime(d.late, tooOld)), state.Missed, state.ReasonWindow)
+}
+
+// catchUpAll has the newest of what is late run, up to the limit, one after the other and the oldest first: the
+// first at once if the job is idle, the others when it is. It reports whether more can be decided now.
+func (d *decision) catchUpAll() (more bool) {
+	limit := d.job.CatchUp.Limit
+	if d.job.Overlap.Policy == Queue { // what the queue has no room for would be skipped, and be the newest
+		limit = min(limit, max(d.job.Overlap.Limit-d.queue+min(d.room, 1), 0))
+	}
+	d.not(d.rest(d.job.schedule.beforeLast(d.cursor, d.late, int64(limit))), state.Missed, state.ReasonLimit)
+	for {
+		v := d.rest(d.late)
+		if v.count == 0 {
+			return true
+		}
+		status := state.Pending
+		if d.room > 0 && d.queue == 0 {
+			status = state.Running
+		}
+		if !d.run(d.verdict(v.first, v.first, 1), status) {
+			return false
+		}
+	}
+}
+
+// overlap puts what is due through the overlap policy: under queue and allow each time that is on schedule,
+// otherwise the newest. Older ones are superseded by it.
+func (d *decision) overlap() {
+	all := d.rest(d.now)
+	superseded := all.last.Add(-time.Second)
+	if d.job.Overlap.eachRuns() && !all.last.Before(d.onTimeFrom) {
+		superseded = d.late
+	}
+	for more := true; more && all.count > 0; all = d.rest(d.now) {
+		status, reason := d.job.Overlap.admit(d.room, d.queue)
+		if status == state.Skipped {
+			d.not(all, status, reason)
+			return
+		}
+		d.not(d.rest(superseded), state.Missed, state.ReasonSuperseded)
+		first := d.rest(d.now).first
+		more = d.run(d.verdict(first, first, 1), status)
+	}
+}
+
+// coalesce has one run stand for all that is due, or for it too if one waits already.
+func (d *decision) coalesce() {
+	if v := d.rest(d.now); v.count > 0 {
+		v.merge = d.queue > 0
+		status, _ := d.job.Overlap.admit(d.room, 0)
+		if v.merge {
+			status = state.Pending
+		}
+		d.run(v, status)
+	}
+}
+
+// eachRuns tells the policies under which times that fell due together are a run each.
+func (o Overlap) eachRuns() bool { return o.Policy == Queue || o.Policy == Allow }
+
+// limit is how many runs of the job may run at once.
+func (o Overlap) limit() int {
+	if o.Policy == Allow {
+		return o.Limit
+	}
+	return 1
+}
+
+// admit says what becomes of one more run of a job, of which room further ones may run now and queue wait.
+func (o Overlap) admit(room, queue int) (status state.RunStatus, reason string) {
+	switch {
+	case room > 0 && queue == 0:
+		return state.Running, ""
+	case o.Policy == Replace, o.Policy == Queue && queue < o.Limit, o.Policy == Coalesce && queue == 0:
+		return state.Pending, ""
+	case o.Policy == Queue:
+		return state.Skipped, state.ReasonQueueFull
+	case o.Policy == Coalesce:
+		return state.Skipped, state.ReasonCoalesced
+	default:
+		return state.Skipped, state.ReasonOverlap
+	}
 }
 
 // record is the run record that a verdict makes.
@@ -200,7 +237,7 @@ func (v verdict) record(j *job, instance string, term int64, now time.Time) stat
 func begun(r state.Run, j *job, instance string, term int64, now time.Time) state.Run {
 	r.Status, r.Attempt, r.StartedAt = state.Running, 1, now
 	r.Instance, r.Term = instance, term
-	r.LatenessMS = max(now.Sub(r.ScheduledAt).Milliseconds(), 0)
+	r.LatenessMS = j.lateness(&r, now).Milliseconds()
 	r.TimeoutMS = j.Timeout.Milliseconds()
 	return r
 }

@@ -32,6 +32,14 @@ func (v verdict) String() string {
 	return s
 }
 
+// busy and exhausted are of tables: there, zero is a job that is idle and may run for ever.
+const busy, exhausted = -1, -1
+
+func (s situation) orIdle() situation {
+	s.room, s.left = max(orDefault(s.room, 1), 0), max(orDefault(s.left, unlimited), 0)
+	return s
+}
+
 func TestDecide(t *testing.T) {
 	minutely := Job{Schedule: "* * * * *"}
 	none := Job{Schedule: "* * * * *", CatchUp: CatchUp{Policy: None}}
@@ -39,6 +47,10 @@ func TestDecide(t *testing.T) {
 	queue := Job{Schedule: "* * * * *", Overlap: Overlap{Policy: Queue, Limit: 2}}
 	queueSecondly := Job{Schedule: "* * * * * *", Overlap: Overlap{Policy: Queue, Limit: 2}}
 	coalesce := Job{Schedule: "* * * * *", Overlap: Overlap{Policy: Coalesce}}
+	all := Job{Schedule: "* * * * *", CatchUp: CatchUp{Policy: All, Limit: 3}}
+	allQueue := Job{Schedule: "* * * * *", Overlap: Overlap{Policy: Queue, Limit: 2}, CatchUp: CatchUp{Policy: All}}
+	replace := Job{Schedule: "* * * * *", Overlap: Overlap{Policy: Replace}}
+	allow := Job{Schedule: "* * * * * *", Overlap: Overlap{Policy: Allow, Limit: 2}}
 	at := noon.Add
 	for _, tc := range []struct {
 		name string
@@ -64,15 +76,85 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"the job still runs", minutely,
-			situation{cursor: noon, since: at(-time.Hour), busy: true},
+			situation{cursor: noon, since: at(-time.Hour), room: busy},
 			at(time.Minute),
 			[]string{"skipped 12:01:00 schedule overlap"},
 		},
+		{"paused", minutely, situation{cursor: noon, since: at(-time.Hour), paused: true}, at(3 * time.Minute), nil},
 		{
-			"paused", minutely,
-			situation{cursor: noon, since: at(-time.Hour), paused: true},
-			at(3 * time.Minute),
+			"resumed: nothing is caught up", minutely,
+			situation{cursor: noon, since: at(-time.Hour), resumed: at(3*time.Minute + time.Second)},
+			at(3*time.Minute + 10*time.Second),
 			[]string{"skipped 12:01:00..12:03:00 x3 catch_up paused"},
+		},
+		{
+			"resumed before the next time", minutely,
+			situation{cursor: noon, since: at(-time.Hour), resumed: at(2*time.Minute + time.Second)},
+			at(3 * time.Minute),
+			[]string{"skipped 12:01:00..12:02:00 x2 catch_up paused", "running 12:03:00 schedule "},
+		},
+		{
+			"resumed by a clock that is ahead", minutely,
+			situation{cursor: noon, since: at(-time.Hour), resumed: at(time.Hour)},
+			at(time.Minute),
+			[]string{"skipped 12:01:00 schedule paused"},
+		},
+		{"exhausted", minutely, situation{cursor: noon, since: at(-time.Hour), left: exhausted}, at(3 * time.Minute), nil},
+		{
+			"the last run", Job{Schedule: "* * * * * *", Overlap: Overlap{Policy: Queue}},
+			situation{cursor: noon, since: at(-time.Hour), room: busy, left: 2},
+			at(5 * time.Second),
+			[]string{"pending 12:00:01 schedule ", "pending 12:00:02 schedule "},
+		},
+		{
+			"all: one after the other, the oldest first", all,
+			situation{cursor: noon, since: at(4*time.Minute + 30*time.Second)},
+			at(4*time.Minute + 30*time.Second),
+			[]string{"missed 12:01:00 catch_up limit", "running 12:02:00 catch_up "},
+		},
+		{
+			"all: the others wait until the job is idle, and what is due meanwhile is skipped", all,
+			situation{cursor: at(2 * time.Minute), since: at(4*time.Minute + 30*time.Second), room: busy},
+			at(5 * time.Minute),
+			[]string{"pending 12:03:00 catch_up ", "pending 12:04:00 catch_up ", "skipped 12:05:00 schedule overlap"},
+		},
+		{
+			"all: the window cuts", Job{Schedule: "* * * * *", CatchUp: CatchUp{Policy: All, Window: 2 * time.Minute}},
+			situation{cursor: noon, since: at(4*time.Minute + 30*time.Second), room: busy},
+			at(4*time.Minute + 30*time.Second),
+			[]string{"missed 12:01:00..12:02:00 x2 catch_up window", "pending 12:03:00 catch_up ", "pending 12:04:00 catch_up "},
+		},
+		{
+			"all, queue: no more than the queue has room for, the newest", allQueue,
+			situation{cursor: noon, since: at(4*time.Minute + 30*time.Second), room: busy, queue: 1},
+			at(4*time.Minute + 30*time.Second),
+			[]string{"missed 12:01:00..12:03:00 x3 catch_up limit", "pending 12:04:00 catch_up "},
+		},
+		{
+			"all: a day of seconds", Job{Schedule: "* * * * * *", CatchUp: CatchUp{Policy: All, Limit: 1}},
+			situation{cursor: noon, since: at(24*time.Hour + time.Millisecond)},
+			at(24*time.Hour + time.Millisecond),
+			[]string{"missed 12:00:01..11:59:59 x86399 catch_up limit", "running 12:00:00 catch_up "},
+		},
+		{"replace: the job is idle", replace, situation{cursor: noon, since: at(-time.Hour)}, at(time.Minute), []string{"running 12:01:00 schedule "}},
+		{
+			"replace: the newest waits for the running one to stop", replace,
+			situation{cursor: noon, since: at(-time.Hour), room: busy},
+			at(2*time.Minute + 30*time.Second),
+			[]string{"missed 12:01:00 catch_up superseded", "pending 12:02:00 schedule "},
+		},
+		{
+			"replace: and is replaced by a newer one", replace,
+			situation{cursor: noon, since: at(-time.Hour), room: busy, queue: 1},
+			at(time.Minute),
+			[]string{"pending 12:01:00 schedule "},
+		},
+		{"allow: there is room", allow, situation{cursor: noon, since: at(-time.Hour), room: 1}, at(time.Second), []string{"running 12:00:01 schedule "}},
+		{
+			"allow: there is none", allow,
+			situation{cursor: noon, since: at(-time.Hour), room: busy},
+			at(2 * time.Second),
+			[]string{"skipped 12:00:01..12:00:02 x2 schedule overlap"},
 		},
 		{
 			"nobody led: the newest runs", minutely,
@@ -126,17 +208,17 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"busy after a gap", minutely,
-			situation{cursor: noon, since: at(5*time.Minute + 30*time.Second), busy: true},
+			situation{cursor: noon, since: at(5*time.Minute + 30*time.Second), room: busy},
 			at(5*time.Minute + 30*time.Second),
 			[]string{"skipped 12:01:00..12:05:00 x5 catch_up overlap"},
 		},
 		{"queue: the job is idle", queue, situation{cursor: noon, since: at(-time.Hour)}, at(time.Minute), []string{"running 12:01:00 schedule "}},
-		{"queue: the job still runs", queue, situation{cursor: noon, since: at(-time.Hour), busy: true}, at(time.Minute), []string{"pending 12:01:00 schedule "}},
+		{"queue: the job still runs", queue, situation{cursor: noon, since: at(-time.Hour), room: busy}, at(time.Minute), []string{"pending 12:01:00 schedule "}},
 		{"queue: order is kept", queue, situation{cursor: noon, since: at(-time.Hour), queue: 1}, at(time.Minute), []string{"pending 12:01:00 schedule "}},
-		{"queue: it is full", queue, situation{cursor: noon, since: at(-time.Hour), busy: true, queue: 2}, at(time.Minute), []string{"skipped 12:01:00 schedule queue_full"}},
+		{"queue: it is full", queue, situation{cursor: noon, since: at(-time.Hour), room: busy, queue: 2}, at(time.Minute), []string{"skipped 12:01:00 schedule queue_full"}},
 		{
 			"queue: each that fell due in this term", queueSecondly,
-			situation{cursor: noon, since: at(-time.Hour), busy: true},
+			situation{cursor: noon, since: at(-time.Hour), room: busy},
 			at(3 * time.Second),
 			[]string{"pending 12:00:01 schedule ", "pending 12:00:02 schedule ", "skipped 12:00:03 schedule queue_full"},
 		},
@@ -148,13 +230,13 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"queue: of those before, the newest", queue,
-			situation{cursor: noon, since: at(5*time.Minute + 30*time.Second), busy: true},
+			situation{cursor: noon, since: at(5*time.Minute + 30*time.Second), room: busy},
 			at(5*time.Minute + 30*time.Second),
 			[]string{"missed 12:01:00..12:04:00 x4 catch_up superseded", "pending 12:05:00 catch_up "},
 		},
 		{"coalesce: the job is idle", coalesce, situation{cursor: noon, since: at(-time.Hour)}, at(time.Minute), []string{"running 12:01:00 schedule "}},
-		{"coalesce: the job still runs", coalesce, situation{cursor: noon, since: at(-time.Hour), busy: true}, at(time.Minute), []string{"pending 12:01:00 schedule "}},
-		{"coalesce: one waits already", coalesce, situation{cursor: noon, since: at(-time.Hour), busy: true, queue: 1}, at(time.Minute), []string{"pending 12:01:00 schedule  merged"}},
+		{"coalesce: the job still runs", coalesce, situation{cursor: noon, since: at(-time.Hour), room: busy}, at(time.Minute), []string{"pending 12:01:00 schedule "}},
+		{"coalesce: one waits already", coalesce, situation{cursor: noon, since: at(-time.Hour), room: busy, queue: 1}, at(time.Minute), []string{"pending 12:01:00 schedule  merged"}},
 		{
 			"coalesce: one run for a gap", coalesce,
 			situation{cursor: noon, since: at(5*time.Minute + 30*time.Second)},
@@ -164,14 +246,14 @@ func TestDecide(t *testing.T) {
 		{
 			"coalesce without catch-up",
 			Job{Schedule: "* * * * *", Overlap: Overlap{Policy: Coalesce}, CatchUp: CatchUp{Policy: None}},
-			situation{cursor: noon, since: at(4*time.Minute + 30*time.Second), busy: true},
+			situation{cursor: noon, since: at(4*time.Minute + 30*time.Second), room: busy},
 			at(5 * time.Minute),
 			[]string{"missed 12:01:00..12:04:00 x4 catch_up catch_up", "pending 12:05:00 schedule "},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
-			for _, v := range decide(mustCompile(t, tc.job), tc.s, tc.now) {
+			for _, v := range decide(mustCompile(t, tc.job), tc.s.orIdle(), tc.now) {
 				got = append(got, v.String())
 			}
 			require.Equal(t, tc.want, got)
@@ -183,31 +265,44 @@ func TestDecide(t *testing.T) {
 // policies: the verdicts' ranges tile the time line without gap or overlap (invariant I3's pure half).
 func TestDecideTilesTheTimeLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		overlap := Overlap{Policy: rapid.SampledFrom([]OverlapPolicy{Skip, Queue, Coalesce, Replace, Allow}).Draw(t, "overlap")}
+		catchUp := CatchUp{
+			Policy: rapid.SampledFrom([]CatchUpPolicy{Latest, None, All}).Draw(t, "catch_up"),
+			Window: time.Duration(rapid.IntRange(1, 600).Draw(t, "window")) * time.Second,
+		}
+		if overlap.eachRuns() {
+			overlap.Limit = rapid.IntRange(1, 20).Draw(t, "limit")
+		}
+		if catchUp.Policy == All {
+			catchUp.Limit = rapid.IntRange(1, 20).Draw(t, "catch_up limit")
+			if overlap.Policy == Coalesce || overlap.Policy == Replace {
+				t.Skip("refused")
+			}
+		}
 		j := mustCompile(t, Job{
 			Schedule: rapid.SampledFrom([]string{"* * * * * *", "*/7 * * * * *", "* * * * *", "0 */5 * * * *"}).Draw(t, "schedule"),
-			Overlap:  Overlap{Policy: rapid.SampledFrom([]OverlapPolicy{Skip, Queue, Coalesce}).Draw(t, "overlap")},
-			CatchUp: CatchUp{
-				Policy: rapid.SampledFrom([]CatchUpPolicy{Latest, None}).Draw(t, "catch_up"),
-				Window: time.Duration(rapid.IntRange(1, 600).Draw(t, "window")) * time.Second,
-			},
+			Overlap:  overlap, CatchUp: catchUp,
+			MaxRuns: rapid.SampledFrom([]int64{0, 0, 1, 30}).Draw(t, "max_runs"),
 		})
 		start := noon
 		s := situation{cursor: start, since: start}
 		now := start
-		var decided int64
+		var decided, ran int64
 		for range rapid.IntRange(1, 20).Draw(t, "looks") {
 			now = now.Add(time.Duration(rapid.IntRange(-30, 900).Draw(t, "step")) * time.Second)
-			s.busy = rapid.Bool().Draw(t, "busy")
+			s.room = rapid.IntRange(0, j.Overlap.limit()).Draw(t, "room")
 			s.paused = rapid.IntRange(0, 9).Draw(t, "paused") == 0
 			if rapid.Bool().Draw(t, "new term") {
 				s.since = now
 			}
-			s.queue = 0
-			if j.Overlap.Policy != Skip {
-				s.queue = rapid.IntRange(0, max(j.Overlap.Limit, 1)).Draw(t, "queue")
+			if rapid.IntRange(0, 9).Draw(t, "resumed") == 0 {
+				s.resumed = now.Add(-time.Duration(rapid.IntRange(-10, 60).Draw(t, "ago")) * time.Second)
 			}
+			s.queue = rapid.IntRange(0, max(j.Overlap.Limit, 1)).Draw(t, "queue")
+			s.left = j.runsLeft(&state.JobStatus{ScheduledRunsTotal: ran})
 			verdicts := decide(j, s, now)
-			require.LessOrEqual(t, len(verdicts), 3+j.Overlap.Limit)
+			require.LessOrEqual(t, len(verdicts), 5+max(j.Overlap.Limit, j.CatchUp.Limit))
+			runs := int64(0)
 			for i, v := range verdicts {
 				require.Equal(t, j.schedule.Next(s.cursor), v.first, "no gap, no overlap")
 				first, last, count := j.schedule.Between(s.cursor, v.last)
@@ -217,15 +312,24 @@ func TestDecideTilesTheTimeLine(t *testing.T) {
 				require.False(t, v.last.After(now), "not before its time")
 				if v.status == state.Running {
 					require.Len(t, verdicts, i+1, "one runs, and what comes after it is decided later")
-					require.False(t, s.busy || s.paused || s.queue > 0)
+					require.True(t, s.room > 0 && s.queue == 0 && !s.paused)
 				}
-				if v.status == state.Running && j.Overlap.Policy != Coalesce {
-					require.Equal(t, int64(1), v.count)
+				if v.status == state.Running || v.status == state.Pending {
+					runs++
+					if j.Overlap.Policy != Coalesce {
+						require.Equal(t, int64(1), v.count)
+					}
+					require.True(t, v.last.After(s.resumed), "nothing is run that fell due while it was paused")
 				}
 				decided += v.count
 				s.cursor = v.last
 			}
-			if len(verdicts) == 0 || verdicts[len(verdicts)-1].status != state.Running {
+			ran += runs
+			require.True(t, j.MaxRuns == 0 || ran <= j.MaxRuns)
+			if j.Overlap.Policy != Queue && j.Overlap.Policy != Allow && j.CatchUp.Policy != All {
+				require.LessOrEqual(t, runs, int64(1))
+			}
+			if runs < s.left && !s.paused && (len(verdicts) == 0 || verdicts[len(verdicts)-1].status != state.Running) {
 				require.True(t, j.schedule.Next(s.cursor).After(now), "all that is due is decided")
 			}
 		}

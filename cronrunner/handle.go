@@ -15,6 +15,10 @@ var (
 	// ErrLockLost is a lock that is not surely held any more: etcd could not be reached for too long, or
 	// the lock's lease was revoked. Another instance may go on with the run soon.
 	ErrLockLost = errors.New("the job's lock was lost")
+	// ErrCanceled is a request to cancel the run. The cause's text says whose, and why.
+	ErrCanceled = errors.New("canceled")
+	// ErrReplaced is a newer run of the job that waits to take this one's place (overlap policy Replace).
+	ErrReplaced = errors.New("replaced by a newer run")
 	// ErrDraining is the shutdown of the instance, after the drain limit.
 	ErrDraining = errors.New("the instance is shutting down")
 )
@@ -37,11 +41,15 @@ func (r *Run) ID() string { return r.record.ID }
 // Trigger is what caused the run.
 func (r *Run) Trigger() state.Trigger { return r.record.Trigger }
 
-// ScheduledAt is the scheduled time, UTC. It says which period to work on, whenever the attempt runs.
+// ScheduledAt is the scheduled time, UTC. It says which period to work on, whenever the attempt runs. Of a
+// run that was triggered by hand it is when it was asked for.
 func (r *Run) ScheduledAt() time.Time { return r.record.ScheduledAt }
 
 // Attempt counts from 1.
 func (r *Run) Attempt() int { return r.record.Attempt }
+
+// Args are the arguments that the run was asked for with; nil if there are none. They must not be changed.
+func (r *Run) Args() map[string]string { return r.record.Args }
 
 // FencingToken is greater with each claim of the job, and never smaller than that of any earlier claim in
 // the cluster. (Claims of different jobs that were made in one transaction share theirs.) A target that

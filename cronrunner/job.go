@@ -26,12 +26,18 @@ const (
 	Queue OverlapPolicy = "queue"
 	// Coalesce has one run wait, which stands for all that are due meanwhile.
 	Coalesce OverlapPolicy = "coalesce"
+	// Replace cancels the run that is running, waits until it has stopped, and then runs the newest.
+	Replace OverlapPolicy = "replace"
+	// Allow runs several at once, up to a limit; beyond it, it skips.
+	Allow OverlapPolicy = "allow"
 )
 
 // Overlap is what becomes of runs that are due while the job still runs.
 type Overlap struct {
 	Policy OverlapPolicy // default Skip
-	Limit  int           // of Queue: how many runs may wait; default 20, at most 1000
+	// Limit is, of Queue, how many runs may wait (default 20); of Allow, how many may run at once (default
+	// 10). At most 1000.
+	Limit int
 }
 
 // CatchUpPolicy is what happens to scheduled times that passed while nobody led.
@@ -40,6 +46,7 @@ type CatchUpPolicy string
 // The catch-up policies.
 const (
 	Latest CatchUpPolicy = "latest" // run the newest, record the others as missed; the default
+	All    CatchUpPolicy = "all"    // run them all, the oldest first, one after the other
 	None   CatchUpPolicy = "none"   // record all as missed
 )
 
@@ -47,6 +54,7 @@ const (
 type CatchUp struct {
 	Policy CatchUpPolicy // default Latest
 	Window time.Duration // older times are missed; default 24 h
+	Limit  int           // of All: how many are run, the newest; older ones are missed; default 100, at most 1000
 }
 
 // RecoveryPolicy is what happens to a run whose instance died.
@@ -71,7 +79,11 @@ const (
 	DefaultCatchUpWindow = 24 * time.Hour
 	DefaultMaxRecoveries = 3
 	DefaultQueueLimit    = 20
-	MaxQueueLimit        = 1000
+	DefaultAllowLimit    = 10
+	MaxOverlapLimit      = 1000
+	DefaultCatchUpLimit  = 100
+	MaxCatchUpLimit      = 1000
+	MaxJitter            = 24 * time.Hour
 	MinLockTTL           = 3 * time.Second
 	MaxLockTTL           = time.Hour
 	MaxGrace             = 10 * time.Second // of the default; a longer one can be asked for
@@ -99,6 +111,14 @@ type Job struct {
 	Overlap  Overlap
 	CatchUp  CatchUp
 	Recovery Recovery
+	// Start and End are the first and the last scheduled time that there can be, both included. Default none.
+	Start, End time.Time
+	// MaxRuns is how many runs the schedule yields, over all time; then it is exhausted. What is skipped or
+	// missed does not count, nor does what people ask for. Default no limit.
+	MaxRuns int64
+	// Jitter spreads jobs that share a schedule: this one is due up to that long after its scheduled times, in
+	// whole seconds, always by the same part of it, which follows from its name. Default none, at most 24 h.
+	Jitter time.Duration
 	// Timeout is the time limit of an attempt. Default 1 h.
 	Timeout time.Duration
 	// LockTTL is how long the job stays locked after its instance died, in whole seconds. Default 15 s,
@@ -122,16 +142,24 @@ func (j Job) Check() error {
 // job is a Job that was checked, with its defaults filled in.
 type job struct {
 	Job
+
 	schedule *Schedule
+	delay    time.Duration // its part of the jitter
 }
 
 // WithDefaults is the job with every field that was left out at its default.
 func (j Job) WithDefaults() Job {
 	j.Overlap.Policy = orDefault(j.Overlap.Policy, Skip)
-	if j.Overlap.Policy == Queue {
+	switch j.Overlap.Policy { //nolint:exhaustive // the others have no limit
+	case Queue:
 		j.Overlap.Limit = orDefault(j.Overlap.Limit, DefaultQueueLimit)
+	case Allow:
+		j.Overlap.Limit = orDefault(j.Overlap.Limit, DefaultAllowLimit)
 	}
 	j.CatchUp.Policy = orDefault(j.CatchUp.Policy, Latest)
+	if j.CatchUp.Policy == All {
+		j.CatchUp.Limit = orDefault(j.CatchUp.Limit, DefaultCatchUpLimit)
+	}
 	j.CatchUp.Window = orDefault(j.CatchUp.Window, DefaultCatchUpWindow)
 	j.Recovery.Policy = orDefault(j.Recovery.Policy, Resume)
 	j.Recovery.Max = orDefault(j.Recovery.Max, DefaultMaxRecoveries)
@@ -153,15 +181,12 @@ func (j Job) compile() (*job, error) {
 	schedule, err := j.parseSchedule(fault)
 	if err != nil {
 		fault("schedule", fmt.Errorf("%q: %w", j.Schedule, err))
+	} else {
+		schedule = j.bound(schedule, fault)
 	}
 	j.checkSize(fault)
 	j.Overlap.check(fault)
-	if j.CatchUp.Policy != Latest && j.CatchUp.Policy != None {
-		fault("catch_up", fmt.Errorf("%q is not a catch-up policy; use %q or %q", j.CatchUp.Policy, Latest, None))
-	}
-	if j.CatchUp.Window < time.Second {
-		fault("catch_up.window", fmt.Errorf("%s is too short; use at least 1s, and more than a failover takes", j.CatchUp.Window))
-	}
+	j.CatchUp.check(j.Overlap.Policy, fault)
 	if j.Recovery.Policy != Resume && j.Recovery.Policy != Fail {
 		fault("recovery", fmt.Errorf("%q is not a recovery policy; use %q or %q", j.Recovery.Policy, Resume, Fail))
 	}
@@ -176,22 +201,74 @@ func (j Job) compile() (*job, error) {
 		return nil, fmt.Errorf("%w %q: %w", ErrBadJob, j.Name, err)
 	}
 	j.Labels = maps.Clone(j.Labels)
-	return &job{Job: j, schedule: schedule}, nil
+	return &job{Job: j, schedule: schedule, delay: delayOf(j.Name, j.Jitter)}, nil
 }
 
 func (o Overlap) check(fault func(string, error)) {
 	switch o.Policy {
-	case Queue:
-		if o.Limit < 1 || o.Limit > MaxQueueLimit {
-			fault("overlap.limit", fmt.Errorf("%d is not between 1 and %d", o.Limit, MaxQueueLimit))
+	case Queue, Allow:
+		if o.Limit < 1 || o.Limit > MaxOverlapLimit {
+			fault("overlap.limit", fmt.Errorf("%d is not between 1 and %d", o.Limit, MaxOverlapLimit))
 		}
-	case Skip, Coalesce:
+	case Skip, Coalesce, Replace:
 		if o.Limit != 0 {
-			fault("overlap.limit", fmt.Errorf("only %q has a limit", Queue))
+			fault("overlap.limit", fmt.Errorf("only %q and %q have a limit", Queue, Allow))
 		}
 	default:
-		fault("overlap", fmt.Errorf("%q is not an overlap policy; use %q, %q or %q", o.Policy, Skip, Queue, Coalesce))
+		fault("overlap", fmt.Errorf("%q is not an overlap policy; use %q, %q, %q, %q or %q", o.Policy, Skip, Queue, Coalesce, Replace, Allow))
 	}
+}
+
+func (c CatchUp) check(overlap OverlapPolicy, fault func(string, error)) {
+	switch c.Policy {
+	case All:
+		switch {
+		case c.Limit < 1 || c.Limit > MaxCatchUpLimit:
+			fault("catch_up.limit", fmt.Errorf("%d is not between 1 and %d", c.Limit, MaxCatchUpLimit))
+		case overlap == Coalesce:
+			fault("catch_up", fmt.Errorf("%q contradicts overlap %q, which has one run stand for all that passed; leave it out", All, Coalesce))
+		case overlap == Replace:
+			fault("catch_up", fmt.Errorf("%q contradicts overlap %q, which runs the newest only; leave it out", All, Replace))
+		}
+	case Latest, None:
+		if c.Limit != 0 {
+			fault("catch_up.limit", fmt.Errorf("only %q has a limit", All))
+		}
+	default:
+		fault("catch_up", fmt.Errorf("%q is not a catch-up policy; use %q, %q or %q", c.Policy, Latest, All, None))
+	}
+	if c.Window < time.Second {
+		fault("catch_up.window", fmt.Errorf("%s is too short; use at least 1s, and more than a failover takes", c.Window))
+	}
+}
+
+// bound checks what limits the schedule, and returns it with its first and last time.
+func (j *Job) bound(s *Schedule, fault func(string, error)) *Schedule {
+	if j.MaxRuns < 0 {
+		fault("max_runs", fmt.Errorf("%d is negative", j.MaxRuns))
+	}
+	switch {
+	case j.Jitter < 0 || j.Jitter > MaxJitter:
+		fault("jitter", fmt.Errorf("%s is not between 0s and %s", j.Jitter, MaxJitter))
+	case j.Jitter%time.Second != 0:
+		fault("jitter", fmt.Errorf("%s: use whole seconds", j.Jitter))
+	}
+	bounded := s.Within(j.Start, j.End)
+	switch {
+	case !j.End.IsZero() && j.End.Before(j.Start):
+		fault("end", fmt.Errorf("%s is before the start, %s", rfc3339(j.End), rfc3339(j.Start)))
+	case bounded.Next(time.Unix(minUnix, 0)).IsZero():
+		fault("schedule", fmt.Errorf("%q: never fires from %s to %s", j.Schedule, orDefault(rfc3339(j.Start), "the beginning"), orDefault(rfc3339(j.End), "the end")))
+	}
+	return bounded
+}
+
+// rfc3339 renders t; "" when it is zero.
+func rfc3339(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // parseSchedule blames a time zone that is wrong by itself on its own field.

@@ -86,7 +86,13 @@ func (t *term) loaded(js *jobState, def state.Definition, err error) error {
 		js.reload = true
 		return t.settled(js, state.View{}, err)
 	}
-	js.def, js.reload, js.locked = def, false, false
+	switch {
+	case js.def.Control.Paused && !def.Control.Paused:
+		js.resumed = t.now() // the moment that counts; by the clock that the scheduled times are decided by
+	case js.def.SpecRev == 0 && !def.Control.Paused:
+		js.resumed = def.Control.At // nobody led when it was resumed: the best that is known
+	}
+	js.def, js.locked = def, false
 	st := def.View.Status
 	js.recover = len(st.Live) > 0 || js.job == nil && len(st.Queue) > 0
 	return t.settled(js, state.View{}, nil)
@@ -107,24 +113,31 @@ func (t *term) define(j *job, was state.Definition) (state.Definition, error) {
 // definition is what a job's spec and status should be, given what they are. A new job, one whose
 // schedule was edited and one that comes back begin with the times after now: nothing before is caught
 // up.
-func definition(j *job, was state.Definition, source string, now time.Time) (spec state.Spec, status state.JobStatus, changed bool) {
+func definition(j *job, was state.Definition, source string, wall time.Time) (spec state.Spec, status state.JobStatus, changed bool) {
+	now := j.clock(wall)
 	spec = specOf(j)
 	spec.Source = source
-	spec.UID, spec.CreatedAt, spec.UpdatedAt = was.Spec.UID, was.Spec.CreatedAt, now
+	spec.UID, spec.CreatedAt, spec.UpdatedAt = was.Spec.UID, was.Spec.CreatedAt, wall
 	status = was.View.Status
 	switch {
 	case was.SpecRev == 0 || was.Spec.UID == "":
-		spec.UID, spec.CreatedAt = state.NewUID(now), now
+		spec.UID, spec.CreatedAt = state.NewUID(wall), wall
 		status = state.JobStatus{UID: spec.UID}.Decided(now)
 	case status.UID != spec.UID: // of an earlier job of that name, or deleted by hand
 		status = state.JobStatus{UID: spec.UID}.Decided(now)
-	case was.Spec.Retired, was.Spec.Schedule != spec.Schedule, was.Spec.TimeZone != spec.TimeZone:
+	case was.Spec.Retired, !sameSchedule(&was.Spec, &spec):
 		status = status.Decided(now)
 	case was.Spec.Hash == spec.Hash:
 		return was.Spec, status, false
 	}
-	status.NextRunAt = j.schedule.Next(now)
+	status.NextRunAt = j.nextDue(wall, status.Cursor, j.runsLeft(&status))
 	return spec, status, true
+}
+
+// sameSchedule reports whether two specs yield the same scheduled times. Jitter changes none of them, only when
+// they are due.
+func sameSchedule(a, b *state.Spec) bool {
+	return a.Schedule == b.Schedule && a.TimeZone == b.TimeZone && a.Start.Equal(b.Start) && a.End.Equal(b.End) && a.MaxRuns == b.MaxRuns
 }
 
 // specOf is what a job's definition says. Its hash does not cover where the definition came from: two
@@ -134,8 +147,10 @@ func specOf(j *job) state.Spec {
 		Name:     j.Name,
 		Schedule: j.schedule.String(), TimeZone: j.schedule.Zone(),
 		Description: j.Description, Target: j.Target,
-		Overlap: string(j.Overlap.Policy), QueueLimit: j.Overlap.Limit,
-		CatchUp: string(j.CatchUp.Policy), Window: state.Duration(j.CatchUp.Window),
+		Start: j.Start.UTC(), End: j.End.UTC(), MaxRuns: j.MaxRuns,
+		Jitter: state.Duration(j.Jitter), Delay: state.Duration(j.delay),
+		Overlap: string(j.Overlap.Policy), Limit: j.Overlap.Limit,
+		CatchUp: string(j.CatchUp.Policy), CatchUpMax: j.CatchUp.Limit, Window: state.Duration(j.CatchUp.Window),
 		Recovery: string(j.Recovery.Policy), Recoveries: j.Recovery.Max,
 		Timeout: state.Duration(j.Timeout), LockTTL: state.Duration(j.LockTTL), Grace: state.Duration(j.Grace),
 		Labels: j.Labels,

@@ -112,23 +112,47 @@ func TestABadRecordIsAloneAndTakenUpWhenMended(t *testing.T) {
 	}
 }
 
-func TestAPausedJobStartsNothing(t *testing.T) {
+func TestAPausedJobStartsNothingAndCatchesUpNothing(t *testing.T) {
 	b := newBench(t)
-	i := b.start(Config{}, secondly("tick", quick))
+	c := &stoppedClock{}
+	i := b.start(Config{Now: c.now}, secondly("tick", quick))
 	b.waitRuns("tick", reached(1, state.Succeeded))
-	key := b.store.Keys().Control("tick")
-	_, err := b.client.Put(t.Context(), key, `{"paused":true}`)
+	_, err := b.store.Pause(t.Context(), "tick", "ann", "the bank is closed")
 	require.NoError(t, err)
 	// Once the pause stands, nothing more is claimed.
-	claimed := func(runs []state.Run) int { return len(runs) - count(runs, state.Skipped) }
-	paused := claimed(b.runs("tick"))
-	b.waitRuns("tick", reached(2, state.Skipped))
-	require.Equal(t, paused, claimed(b.runs("tick")))
-	require.Equal(t, b.status("tick").SkippedTotal, b.status("tick").SkippedByReason[state.ReasonPaused])
-	_, err = b.client.Delete(t.Context(), key)
+	claimed := len(b.runs("tick"))
+	paused := time.Now()
+	b.passed(3 * time.Second)
+	require.Len(t, b.runs("tick"), claimed, "while it stands still nothing is written either")
+	_, err = b.store.Resume(t.Context(), "tick", "bob", "")
 	require.NoError(t, err)
-	b.waitRuns("tick", func(runs []state.Run) bool { return claimed(runs) >= paused+2 })
+	runs := b.waitRuns("tick", func(runs []state.Run) bool { return len(runs) >= claimed+3 })
+	c.stop()
 	i.stop()
+	require.Equal(t, state.Skipped, runs[claimed].Status)
+	require.Equal(t, state.ReasonPaused, runs[claimed].Reason)
+	require.GreaterOrEqual(t, runs[claimed].Times(), int64(2))
+	require.False(t, runs[claimed+1].ScheduledAt.Before(paused.Add(2*time.Second)), "the first run is at the next time")
+	require.Equal(t, state.BySchedule, runs[claimed+1].Trigger)
+	b.requireEachTimeOnce("tick")
+}
+
+// Paused and resumed while nobody led: what fell due before it was resumed was paused, not missed.
+func TestResumedWhileNobodyLed(t *testing.T) {
+	b := newBench(t)
+	first := b.start(Config{}, secondly("tick", quick))
+	b.waitRuns("tick", reached(1, state.Succeeded))
+	first.stop()
+	n := len(b.runs("tick"))
+	_, err := b.store.Pause(t.Context(), "tick", "ann", "")
+	require.NoError(t, err)
+	b.passed(2 * time.Second)
+	_, err = b.store.Resume(t.Context(), "tick", "ann", "")
+	require.NoError(t, err)
+	second := b.start(Config{}, secondly("tick", quick))
+	runs := b.waitRuns("tick", func(runs []state.Run) bool { return len(runs) >= n+2 })
+	second.stop()
+	require.Equal(t, state.ReasonPaused, runs[n].Reason)
 	b.requireEachTimeOnce("tick")
 }
 

@@ -16,7 +16,7 @@ import (
 // claim makes a run ours and starts it. The slot was reserved; it is given back unless a handler starts.
 func (t *term) claim(j *job, def state.Definition, v verdict) effect {
 	now := t.now().UTC().Truncate(time.Millisecond)
-	view, err := t.claimRun(j, def, v.record(j, t.s.self.ID, t.held.Revision, now), 0)
+	view, _, err := t.claimRun(j, def, v.record(j, t.s.self.ID, t.held.Revision, now), 0, nil)
 	return func(t *term) error {
 		js := t.jobs[j.Name]
 		if errors.Is(err, state.ErrLocked) {
@@ -28,37 +28,77 @@ func (t *term) claim(j *job, def state.Definition, v verdict) effect {
 
 // claimQueued makes a run ours that was pending, and starts it.
 func (t *term) claimQueued(j *job, def state.Definition, id string) effect {
-	as := t.s.attempts
-	view := def.View
-	run, rev, err := t.s.store.Run(as.recording, j.Name, id)
+	view, err := t.withQueued(def, id, func(run state.Run, rev int64) (state.View, error) {
+		now := t.now().UTC().Truncate(time.Millisecond)
+		view, _, err := t.claimRun(j, def, begun(run, j, t.s.self.ID, t.held.Revision, now), rev, nil)
+		return view, err
+	}, t.s.attempts.release)
+	return func(t *term) error { return t.settledQueued(t.jobs[j.Name], view, err) }
+}
+
+// replaceQueued ends a run that waits, since a newer one does.
+func (t *term) replaceQueued(def state.Definition, id string) effect {
+	view, err := t.endQueued(def, id, func(run *state.Run) { run.Status, run.Reason = state.Skipped, state.ReasonReplaced })
+	return func(t *term) error { return t.settledQueued(t.jobs[def.Spec.Name], view, err) }
+}
+
+// withQueued reads the record of a run that waits and does something with it. If the record does not say that
+// it waits, it is put right instead, and the otherwise function called.
+func (t *term) withQueued(def state.Definition, id string, do func(state.Run, int64) (state.View, error), otherwise func()) (state.View, error) {
+	run, rev, err := t.s.store.Run(t.s.attempts.recording, def.Spec.Name, id)
+	if err == nil && run.Status == state.Pending {
+		return do(run, rev)
+	}
+	otherwise()
 	switch {
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord):
-		as.release()
-		view, err = t.dropQueued(def, lostRecord(j.Name, id), rev, state.ReasonRecordLost)
+		lost := lostRecord(def.Spec.Name, id)
+		lost.Status, lost.Reason = state.Skipped, state.ReasonRecordLost
+		return t.writeEnd(def, lost, rev)
 	case err != nil:
-		as.release()
-	case run.Status != state.Pending: // the status was put back by hand
-		as.release()
-		view, err = t.s.store.Forget(as.recording, t.held, j.Name, id, def.View)
-	default:
-		now := t.now().UTC().Truncate(time.Millisecond)
-		view, err = t.claimRun(j, def, begun(run, j, t.s.self.ID, t.held.Revision, now), rev)
-	}
-	return func(t *term) error {
-		js := t.jobs[j.Name]
-		switch {
-		case errors.Is(err, state.ErrLocked): // by a run that the status does not know; others may be due meanwhile
-			js.lockedUntil, err = time.Now().Add(maxPause), nil
-			time.AfterFunc(maxPause, func() { t.tell(func(t *term) error { t.enqueue(js); return nil }) })
-		case errors.Is(err, state.ErrNotOwner):
-			js.reload = true
-		}
-		return t.settled(js, view, err)
+		return def.View, err
+	default: // the status was put back by hand
+		return t.s.store.Forget(t.s.attempts.recording, t.held, def.Spec.Name, id, def.View)
 	}
 }
 
+// endQueued ends a run that waits, as end says.
+func (t *term) endQueued(def state.Definition, id string, end func(*state.Run)) (state.View, error) {
+	return t.withQueued(def, id, func(run state.Run, rev int64) (state.View, error) {
+		end(&run)
+		return t.writeEnd(def, run, rev)
+	}, func() {})
+}
+
+// writeEnd writes the record of a run that has waited and is not run; rev is its mod revision, 0 if it has none.
+func (t *term) writeEnd(def state.Definition, run state.Run, rev int64) (state.View, error) {
+	run.FinishedAt = t.now().UTC().Truncate(time.Millisecond)
+	run.Instance, run.Term = t.s.self.ID, t.held.Revision
+	return t.write(def, run, rev, def.View.Status.NextRunAt, nil)
+}
+
+// settledQueued takes the effect of an operation on a run that waits.
+func (t *term) settledQueued(js *jobState, view state.View, err error) error {
+	switch {
+	case errors.Is(err, state.ErrLocked): // by a run that the status does not know; others may be due meanwhile
+		t.leaveLocked(js)
+		err = nil
+	case errors.Is(err, state.ErrNotOwner):
+		js.reload = true
+	}
+	return t.settled(js, view, err)
+}
+
+// leaveLocked has a job start nothing for a while.
+func (t *term) leaveLocked(js *jobState) {
+	js.lockedUntil = time.Now().Add(maxPause)
+	time.AfterFunc(maxPause, func() { t.tell(func(t *term) error { t.enqueue(js); return nil }) })
+}
+
 // claimRun claims a run and starts it, in the slot that was reserved.
-func (t *term) claimRun(j *job, def state.Definition, run state.Run, prior int64) (view state.View, err error) {
+func (t *term) claimRun(
+	j *job, def state.Definition, run state.Run, prior int64, acted *state.Acted,
+) (view state.View, rev int64, err error) {
 	as := t.s.attempts
 	defer as.claim(j.Name)()
 	defer func() {
@@ -70,26 +110,25 @@ func (t *term) claimRun(j *job, def state.Definition, run state.Run, prior int64
 	defer cancel()
 	grant, err := as.leases.For(j.LockTTL).Acquire(ctx, j.lockMargin())
 	if err != nil {
-		return def.View, err
+		return def.View, 0, err
+	}
+	st := &def.View.Status
+	left, decided := j.runsLeft(st), st.Cursor
+	if run.Trigger.Scheduled() {
+		decided = maxTime(decided, run.Covers())
+		if prior == 0 {
+			left--
+		}
 	}
 	owned, view, err := t.s.store.Claim(as.recording, state.Claim{
 		Term: t.held, Run: run, Prior: prior,
 		UID: def.Spec.UID, View: def.View, SpecRev: def.SpecRev, ControlRev: def.ControlRev,
-		Lease: grant.ID, Next: j.schedule.Next(maxTime(t.now(), run.Covers())),
+		Lease: grant.ID, Shared: j.Overlap.Policy == Allow, Next: j.nextDue(t.now(), decided, left), Acted: acted,
 	})
 	if err == nil {
 		as.start(attempt{job: j, owned: owned, view: view, grant: grant})
 	}
-	return view, err
-}
-
-// dropQueued takes a run out of the queue that will not be run; rev is the mod revision of its record, 0
-// if there is none.
-func (t *term) dropQueued(def state.Definition, run state.Run, rev int64, reason string) (state.View, error) {
-	run.Status, run.Reason = state.Skipped, reason
-	run.FinishedAt = t.now().UTC().Truncate(time.Millisecond)
-	run.Instance, run.Term = t.s.self.ID, t.held.Revision
-	return t.write(def, run, rev, def.View.Status.NextRunAt)
+	return view, owned.Revision, err
 }
 
 // lostRecord is all that is known of a run whose record was deleted or broken by hand.
@@ -102,45 +141,44 @@ func lostRecord(job, id string) state.Run {
 // own directly, since others in between have records of their own, another run waits for them.
 func (t *term) merge(j *job, def state.Definition, v verdict) effect {
 	queue := def.View.Status.Queue
-	id := queue[len(queue)-1]
-	view := def.View
-	run, rev, err := t.s.store.Run(t.s.attempts.recording, j.Name, id)
-	switch {
-	case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord):
-		view, err = t.dropQueued(def, lostRecord(j.Name, id), rev, state.ReasonRecordLost)
-	case err != nil:
-	case run.Status != state.Pending: // the status was put back by hand
-		view, err = t.s.store.Forget(t.s.attempts.recording, t.held, j.Name, id, def.View)
-	case !j.schedule.Next(run.Covers()).Equal(v.first):
-		v.merge = false
-		return t.recordVerdict(j, def, v)
-	default:
+	view, err := t.withQueued(def, queue[len(queue)-1], func(run state.Run, rev int64) (state.View, error) {
+		if !run.Trigger.Scheduled() || !j.schedule.Next(run.Covers()).Equal(v.first) {
+			return t.writeVerdict(j, def, v)
+		}
 		run.Count, run.Until = run.Times()+v.count, v.last
-		view, err = t.write(def, run, rev, j.schedule.Next(maxTime(t.now(), v.last)))
-	}
+		return t.write(def, run, rev, j.nextDue(t.now(), v.last, j.runsLeft(&def.View.Status)), nil)
+	}, func() {})
 	return func(t *term) error {
 		js := t.jobs[j.Name]
-		if errors.Is(err, state.ErrNotOwner) {
-			js.reload = true
+		if errors.Is(err, state.ErrRunExists) {
+			return t.decided(js, v, view, err)
 		}
-		return t.settled(js, view, err)
+		return t.settledQueued(js, view, err)
 	}
 }
 
 // recordVerdict writes down that scheduled times are not run, or not now.
 func (t *term) recordVerdict(j *job, def state.Definition, v verdict) effect {
-	now := t.now().UTC().Truncate(time.Millisecond)
-	view, err := t.write(def, v.record(j, t.s.self.ID, t.held.Revision, now), 0, j.schedule.Next(maxTime(now, v.last)))
+	view, err := t.writeVerdict(j, def, v)
 	return func(t *term) error {
 		return t.decided(t.jobs[j.Name], v, view, err)
 	}
 }
 
+func (t *term) writeVerdict(j *job, def state.Definition, v verdict) (state.View, error) {
+	now := t.now().UTC().Truncate(time.Millisecond)
+	left := j.runsLeft(&def.View.Status)
+	if v.status == state.Pending {
+		left--
+	}
+	return t.write(def, v.record(j, t.s.self.ID, t.held.Revision, now), 0, j.nextDue(now, v.last, left), nil)
+}
+
 // write writes the record of a run that is not run, or not now.
-func (t *term) write(def state.Definition, run state.Run, prior int64, next time.Time) (state.View, error) {
+func (t *term) write(def state.Definition, run state.Run, prior int64, next time.Time, acted *state.Acted) (state.View, error) {
 	view, err := t.s.store.Record(t.s.attempts.recording, state.Verdict{
 		Term: t.held, Run: run, Prior: prior,
-		UID: def.Spec.UID, View: def.View, SpecRev: def.SpecRev, ControlRev: def.ControlRev, Next: next,
+		UID: def.Spec.UID, View: def.View, SpecRev: def.SpecRev, ControlRev: def.ControlRev, Next: next, Acted: acted,
 	})
 	if err != nil {
 		return view, err

@@ -187,12 +187,12 @@ func TestCoalesceAroundAPause(t *testing.T) {
 	o.takes = 6 * time.Second
 	i := b.start(Config{Now: c.now}, o.Job)
 	b.waitRuns("busy", func(runs []state.Run) bool { return count(runs, state.Pending) == 1 })
-	key := b.store.Keys().Control("busy")
-	_, err := b.client.Put(t.Context(), key, `{"paused":true}`)
+	_, err := b.store.Pause(t.Context(), "busy", "", "")
+	require.NoError(t, err)
+	b.passed(1100 * time.Millisecond)
+	_, err = b.store.Resume(t.Context(), "busy", "", "")
 	require.NoError(t, err)
 	b.waitRuns("busy", reached(1, state.Skipped))
-	_, err = b.client.Delete(t.Context(), key)
-	require.NoError(t, err)
 	b.waitRuns("busy", func(runs []state.Run) bool { return count(runs, state.Pending) == 2 })
 	c.stop()
 	o.takes = 0

@@ -27,6 +27,7 @@ func (t *term) recoverJob(name string, j *job, lostAt time.Time) effect {
 	foreign, view, err := t.recoverLive(name, j, lostAt)
 	return func(t *term) error {
 		js := t.jobs[name]
+		js.recovering = false
 		switch {
 		case errors.Is(err, errStopping):
 			if js.lostAt.IsZero() {
@@ -49,63 +50,52 @@ func (t *term) recoverJob(name string, j *job, lostAt time.Time) effect {
 	}
 }
 
-// recoverLive does the work of recoverJob. foreign tells that a run goes on under its own lock.
-func (t *term) recoverLive(name string, j *job, lostAt time.Time) (foreign bool, view state.View, err error) {
+// recoverLive does the work of recoverJob. foreign are the locks under which runs go on elsewhere.
+func (t *term) recoverLive(name string, j *job, lostAt time.Time) (foreign []string, view state.View, err error) {
 	as := t.s.attempts
 	defs, err := t.s.store.Definitions(as.recording, []string{name})
 	if err != nil {
-		return false, state.View{}, err
+		return nil, state.View{}, err
 	}
 	def := defs[name]
 	if def.Broken != nil || def.SpecRev == 0 {
-		return false, def.View, errReload
+		return nil, def.View, errReload
 	}
 	if j == nil && len(def.View.Status.Queue) > 0 {
 		if err := t.dropQueue(&def); err != nil {
-			return false, def.View, err
+			return nil, def.View, err
 		}
-	}
-	live := slices.DeleteFunc(slices.Clone(def.View.Status.Live), func(id string) bool { return as.has(name, id) })
-	if len(live) == 0 {
-		return false, def.View, nil
-	}
-	lock, err := t.s.store.LockOf(as.recording, name)
-	if err != nil {
-		return false, def.View, err
-	}
-	if lock != nil {
-		if lock.Instance != t.s.self.ID {
-			return true, def.View, nil
-		}
-		return false, def.View, t.clearOwnLock(lock)
 	}
 	view = def.View
-	for _, id := range live {
+	for _, id := range def.View.Status.Live {
+		if as.has(name, id) {
+			continue
+		}
+		lock, err := t.s.store.LockOf(as.recording, name, id)
+		switch {
+		case err != nil:
+			return nil, view, err
+		case lock != nil && lock.Instance != t.s.self.ID:
+			foreign = append(foreign, lock.Key)
+			continue
+		case lock != nil:
+			return nil, view, t.clearOwnLock(lock)
+		}
 		if view, err = t.recoverRun(j, def, view, id, lostAt); err != nil {
-			break
+			return nil, view, err
 		}
 	}
-	return false, view, err
+	return foreign, view, nil
 }
 
 // dropQueue ends the pending runs of a job that is not among ours.
 func (t *term) dropQueue(def *state.Definition) error {
 	for _, id := range def.View.Status.Queue {
-		run, rev, err := t.s.store.Run(t.s.attempts.recording, def.Spec.Name, id)
-		switch {
-		case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord):
-			run = lostRecord(def.Spec.Name, id)
-		case err != nil:
-			return err
-		case run.Status != state.Pending:
-			if def.View, err = t.s.store.Forget(t.s.attempts.recording, t.held, def.Spec.Name, id, def.View); err != nil {
-				return err
-			}
-			continue
-		}
-		if def.View, err = t.dropQueued(*def, run, rev, state.ReasonRetired); err != nil {
+		view, err := t.endQueued(*def, id, func(run *state.Run) { run.Status, run.Reason = state.Skipped, state.ReasonRetired })
+		if err != nil {
 			return err
 		}
+		def.View = view
 	}
 	return nil
 }
@@ -119,8 +109,7 @@ func (t *term) clearOwnLock(lock *state.HeldLock) error {
 		return errStopping // its claim is not settled, or it is executed after all
 	}
 	t.log.Warn("clearing a lock of this instance under which nothing runs", zap.String("job", lock.Job), zap.String("run", lock.Run))
-	owned := state.Owned{Run: state.Run{Job: lock.Job, ID: lock.Run}, Revision: lock.Revision}
-	if err := t.s.store.Unlock(as.recording, owned); err != nil {
+	if err := t.s.store.Unlock(as.recording, lock.Owned()); err != nil {
 		return err
 	}
 	return state.ErrLocked // it was; look again
@@ -150,6 +139,15 @@ func (t *term) recoverRun(j *job, def state.Definition, view state.View, id stri
 	}
 	now := t.now().UTC().Truncate(time.Millisecond)
 	was := state.Owned{Run: lost, UID: def.Spec.UID, Revision: rev}
+	if cause := t.notToGoOn(j, def, id); cause != nil {
+		end := canceledLost(lost, cause, now)
+		view, err = t.s.store.Abandon(as.recording, t.held, was, end, view)
+		if err == nil {
+			t.log.Warn("run of a lost instance is canceled", zap.String("job", name), zap.String("run", id), zap.NamedError("cause", cause))
+			t.s.observer.Observe(Recorded{Run: end, Status: view.Status})
+		}
+		return view, err
+	}
 	why, resumable := mayResume(j, &lost)
 	if !resumable {
 		end := failLost(lost, why, now)
@@ -161,6 +159,17 @@ func (t *term) recoverRun(j *job, def state.Definition, view state.View, id stri
 		return view, err
 	}
 	return t.takeOver(j, was, view, now)
+}
+
+// notToGoOn is why a run of a lost instance is canceled instead of resumed; nil if it is not.
+func (t *term) notToGoOn(j *job, def state.Definition, id string) error {
+	if r, ok := t.s.attempts.toBeCanceled(def.Spec.Name, id); ok {
+		return cancelCause(&r)
+	}
+	if j != nil && j.Overlap.Policy == Replace && len(def.View.Status.Queue) > 0 && !def.Control.Paused {
+		return ErrReplaced
+	}
+	return nil
 }
 
 func (t *term) takeOver(j *job, was state.Owned, view state.View, now time.Time) (state.View, error) {
@@ -177,7 +186,9 @@ func (t *term) takeOver(j *job, was state.Owned, view state.View, now time.Time)
 		return view, err
 	}
 	next := nextAttempt(was.Run, j, t.s.self.ID, t.held.Revision, now)
-	owned, view, err := t.s.store.TakeOver(as.recording, t.held, was, next, view, grant.ID)
+	owned, view, err := t.s.store.TakeOver(as.recording, state.Succession{
+		Term: t.held, Lost: was, Next: next, View: view, Lease: grant.ID, Shared: j.Overlap.Policy == Allow,
+	})
 	if err != nil {
 		as.release()
 		return view, err
@@ -245,13 +256,13 @@ func nextAttempt(r state.Run, j *job, instance string, term int64, now time.Time
 	return r
 }
 
-// setForeign notes whether a run of js goes on elsewhere. While there is one such job, the locks are
-// watched, so that its end is noticed; otherwise nothing is.
-func (t *term) setForeign(js *jobState, foreign bool) {
-	js.foreign = foreign
+// setForeign notes the locks under which runs of js go on elsewhere. While there is one such job, the locks are
+// watched, so that their end is noticed; otherwise nothing is.
+func (t *term) setForeign(js *jobState, locks []string) {
+	js.foreign = locks
 	elsewhere := false
 	for _, other := range t.jobs {
-		elsewhere = elsewhere || other.foreign
+		elsewhere = elsewhere || len(other.foreign) > 0
 	}
 	switch {
 	case !elsewhere:
@@ -274,31 +285,37 @@ func (t *term) watchLocks() {
 	ctx, cancel := context.WithCancel(t.s.attempts.recording)
 	t.watchingLocks = cancel
 	// A job whose recovery is under way may have been read before the lock went, so it is looked at again.
-	vanished := func(gone func(job string) bool) {
-		t.tell(func(t *term) error {
-			for _, js := range t.jobs {
-				if (js.foreign || js.working) && gone(js.name) {
-					js.recover = true
-					t.enqueue(js)
-				}
-			}
-			return nil
-		})
+	vanished := func(js *jobState, gone func(lock string) bool) {
+		if js.recovering || slices.ContainsFunc(js.foreign, gone) {
+			js.recover = true
+			t.enqueue(js)
+		}
 	}
 	t.s.attempts.work.Go(func() {
 		_ = t.s.store.Follow(ctx, keys.Locks(), state.Events{
 			List: func(kvs []*mvccpb.KeyValue) {
 				there := make(map[string]bool, len(kvs))
 				for _, kv := range kvs {
-					there[keys.JobOfLock(string(kv.Key))] = true
+					there[string(kv.Key)] = true
 				}
-				vanished(func(job string) bool { return !there[job] })
+				t.tell(func(t *term) error {
+					for _, js := range t.jobs {
+						vanished(js, func(lock string) bool { return !there[lock] })
+					}
+					return nil
+				})
 			},
 			Event: func(ev *clientv3.Event) {
-				if ev.Type == mvccpb.Event_DELETE {
-					deleted := keys.JobOfLock(string(ev.Kv.Key))
-					vanished(func(job string) bool { return job == deleted })
+				if ev.Type != mvccpb.Event_DELETE {
+					return
 				}
+				deleted := string(ev.Kv.Key)
+				t.tell(func(t *term) error {
+					if js := t.jobs[keys.JobOfLock(deleted)]; js != nil {
+						vanished(js, func(lock string) bool { return lock == deleted })
+					}
+					return nil
+				})
 			},
 		}, clientv3.WithFilterPut())
 	})

@@ -81,9 +81,9 @@ func TestALockThatGoesDuringARecoveryIsNotForgotten(t *testing.T) {
 	st := newStill(t)
 	other, _ := st.running("other", "elsewhere")
 	victim, _ := st.running("victim", "elsewhere")
-	st.setForeign(other, true)
+	st.setForeign(other, []string{st.s.store.Keys().Lock("other")})
 	require.NoError(t, (<-st.done)(st.term)) // the watch's list
-	victim.working, victim.recover = true, false
+	victim.working, victim.recovering, victim.recover = true, true, false
 	read := st.recoverJob("victim", victim.job, time.Time{})
 	st.deleteKey(st.s.store.Keys().Lock("victim"))
 	require.NoError(t, (<-st.done)(st.term)) // the watch's event comes first
@@ -94,7 +94,7 @@ func TestALockThatGoesDuringARecoveryIsNotForgotten(t *testing.T) {
 func TestARunInterruptedDuringARecoveryIsNotForgotten(t *testing.T) {
 	st := newStill(t)
 	js, owned := st.running("victim", st.s.ID())
-	st.s.attempts.running["victim/"+owned.Run.ID] = make(chan struct{})
+	st.s.attempts.running["victim/"+owned.Run.ID] = &execution{returned: make(chan struct{})}
 	js.working, js.recover = true, false
 	read := st.recoverJob("victim", js.job, time.Time{})
 	delete(st.s.attempts.running, "victim/"+owned.Run.ID)
@@ -110,7 +110,7 @@ func TestAnOwnLockUnderWhichNothingRunsIsCleared(t *testing.T) {
 	js, owned := st.running("orphan", st.s.ID())
 	settled := st.s.attempts.claim("orphan")
 	require.NoError(t, st.recoverJob("orphan", js.job, time.Time{})(st.term))
-	lock, err := st.s.store.LockOf(t.Context(), "orphan")
+	lock, err := st.s.store.LockOf(t.Context(), "orphan", "x")
 	require.NoError(t, err)
 	require.NotNil(t, lock, "not while its claim may still be settled")
 	settled()

@@ -194,6 +194,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	presenceCtx, stopPresence := context.WithCancel(context.WithoutCancel(ctx))
 	presence.Go(func() { s.announce(presenceCtx) })
 	presence.Go(func() { s.follow(ctx) })
+	presence.Go(func() { s.attempts.followCancels(presenceCtx) })
 	defer presence.Wait()
 	defer stopPresence()
 

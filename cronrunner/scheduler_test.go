@@ -236,7 +236,7 @@ func TestAHandlerThatIgnoresItsContextIsReported(t *testing.T) {
 	})
 	n := count(b.runs("ok"), state.Succeeded)
 	b.waitRuns("ok", reached(n+1, state.Succeeded)) // the scheduler goes on
-	lock, err := b.store.LockOf(t.Context(), "stubborn")
+	lock, err := b.store.LockOf(t.Context(), "stubborn", "x")
 	require.NoError(t, err)
 	require.NotNil(t, lock, "it holds its lock")
 	close(release)

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
 	"github.com/etcdcron/etcdcron/leader"
@@ -37,11 +39,14 @@ type jobState struct {
 	locked  bool // the last claim found a lock that the status does not explain
 	// lockedUntil is until when that is believed of a job with runs that wait.
 	lockedUntil time.Time
-	recover     bool      // it may have runs whose instance is gone
-	foreign     bool      // a run of it goes on elsewhere, under its own lock
-	reload      bool      // its definition in etcd is not what we know
-	floor       time.Time // times up to here have a record, though the cursor does not say so
-	lostAt      time.Time // when a run was seen without its lock though its instance lives; zero when none was
+	recover     bool            // it may have runs whose instance is gone
+	recovering  bool            // that is being looked at
+	foreign     []string        // locks of its runs that go on elsewhere
+	replacing   map[string]bool // runs elsewhere that we have asked to be canceled
+	resumed     time.Time       // until when it was paused
+	reload      bool            // its definition in etcd is not what we know
+	floor       time.Time       // times up to here have a record, though the cursor does not say so
+	lostAt      time.Time       // when a run was seen without its lock though its instance lives; zero when none was
 
 	retryAt time.Time
 	pause   time.Duration
@@ -62,6 +67,9 @@ type term struct {
 	waiting []*jobState // due, and waiting for a slot, in order
 	retries map[*jobState]struct{}
 	toLoad  [][]string
+
+	asks     map[string]*asks          // by job
+	standing map[string]state.Standing // the same requests by their keys
 
 	done  chan effect   // from operations, attempts and watches
 	over  chan struct{} // closed when the loop has ended
@@ -86,9 +94,10 @@ func (s *Scheduler) lead(ctx context.Context, lt leader.Term) error {
 		jobs:    make(map[string]*jobState),
 		table:   newTimetable(),
 		retries: make(map[*jobState]struct{}),
-		done:    make(chan effect, maxOperations),
-		over:    make(chan struct{}),
-		ops:     make(map[int]time.Time),
+		asks:    make(map[string]*asks), standing: make(map[string]state.Standing),
+		done: make(chan effect, maxOperations),
+		over: make(chan struct{}),
+		ops:  make(map[int]time.Time),
 	}
 	s.observer.Observe(Elected{Term: lt.Revision})
 	s.attempts.listen(func(e ended) { t.tell(func(t *term) error { t.attemptEnded(e); return nil }) })
@@ -118,6 +127,7 @@ func (t *term) tell(e effect) {
 func (t *term) loop(ctx context.Context) error {
 	jobs, changed := t.s.snapshot()
 	t.load(jobs)
+	defer t.followPeople(ctx)()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	last := t.now()
@@ -251,11 +261,12 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 		t.giveBack(js)
 	}
 	if js.reload {
+		js.reload = false // from here on, whoever sets it has seen something that the operation may not
 		t.work(js, func() effect { return t.reloadJob(js.name) })
 		return
 	}
 	if js.recover {
-		js.recover = false // from here on, whoever sets it has seen something that the operation may not
+		js.recover, js.recovering = false, true // likewise
 		lostAt := js.lostAt
 		t.work(js, func() effect { return t.recoverJob(js.name, js.job, lostAt) })
 		return
@@ -263,42 +274,143 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 	if js.job == nil || js.def.Broken != nil {
 		return
 	}
-	def, st := js.def, js.def.View.Status
-	busy := len(st.Live) > 0 || js.locked || time.Now().Before(js.lockedUntil)
-	if len(st.Queue) > 0 && !busy && !def.Control.Paused {
-		if t.takeSlot(js, turn) {
-			t.work(js, func() effect { return t.claimQueued(js.job, def, st.Queue[0]) })
-		}
-		return
-	}
-	verdicts := decide(js.job, situation{
-		cursor: maxTime(st.Cursor, js.floor),
-		busy:   busy,
-		queue:  len(st.Queue),
-		paused: def.Control.Paused,
-		since:  t.since,
-	}, now)
-	if len(verdicts) == 0 {
-		t.giveBack(js)
-		return
-	}
 	// A job that has its turn keeps it while it writes down what comes before its run.
-	runs := verdicts[len(verdicts)-1].status == state.Running
-	if !runs {
+	next := t.nextTask(js, now)
+	if next.claims || next.claimsSoon {
+		if !t.takeSlot(js, turn) {
+			return
+		}
+		js.slot = !next.claims
+	} else {
 		t.giveBack(js)
-	} else if !t.takeSlot(js, turn) {
-		return
 	}
-	js.locked = false
+	if next.op != nil {
+		js.locked = false
+		t.work(js, next.op)
+	}
+}
+
+// task is the next thing to be done for a job; without op there is nothing.
+type task struct {
+	op         func() effect
+	claims     bool // it claims a run, in a slot
+	claimsSoon bool // what comes directly after it does
+}
+
+// nextTask is what a job needs that is known and has no lost runs: first what waits, then what is due, then
+// what people ask for.
+func (t *term) nextTask(js *jobState, now time.Time) task {
+	j, def := js.job, js.def
+	st := &def.View.Status
+	room := max(j.Overlap.limit()-len(st.Live), 0)
+	if js.locked || time.Now().Before(js.lockedUntil) {
+		room = 0
+	}
+	if next := t.nextCancel(js); next.op != nil {
+		return next
+	}
+	if next := t.nextQueued(js, room); next.op != nil {
+		return next
+	}
+	if next := t.nextDue(js, room, now); next.op != nil {
+		return next
+	}
+	return t.nextAsked(js, room)
+}
+
+// nextQueued is what is to be done for the runs that wait.
+func (t *term) nextQueued(js *jobState, room int) task {
+	j, def := js.job, js.def
+	queue := def.View.Status.Queue
+	if len(queue) == 0 || def.Control.Paused {
+		return task{}
+	}
+	id := queue[0]
+	switch {
+	case j.Overlap.Policy == Replace && len(queue) > 1:
+		return task{op: func() effect { return t.replaceQueued(def, id) }}
+	case room > 0:
+		return task{claims: true, op: func() effect { return t.claimQueued(j, def, id) }}
+	case j.Overlap.Policy == Replace:
+		return t.replaceRunning(js)
+	}
+	return task{}
+}
+
+// nextDue is what is to be done for the scheduled times.
+func (t *term) nextDue(js *jobState, room int, now time.Time) task {
+	j, def := js.job, js.def
+	st := &def.View.Status
+	verdicts := decide(j, situation{
+		cursor:  maxTime(st.Cursor, js.floor),
+		room:    room,
+		queue:   len(st.Queue),
+		left:    j.runsLeft(st),
+		paused:  def.Control.Paused,
+		since:   j.clock(t.since),
+		resumed: j.clock(js.resumed),
+	}, j.clock(now))
+	if len(verdicts) == 0 {
+		return task{}
+	}
 	v := verdicts[0]
-	js.slot = runs && v.status != state.Running
+	next := task{claimsSoon: verdicts[len(verdicts)-1].status == state.Running}
 	switch {
 	case v.status == state.Running:
-		t.work(js, func() effect { return t.claim(js.job, def, v) })
+		next.claims = true
+		next.op = func() effect { return t.claim(j, def, v) }
 	case v.merge:
-		t.work(js, func() effect { return t.merge(js.job, def, v) })
+		next.op = func() effect { return t.merge(j, def, v) }
 	default:
-		t.work(js, func() effect { return t.recordVerdict(js.job, def, v) })
+		next.op = func() effect { return t.recordVerdict(j, def, v) }
+	}
+	return next
+}
+
+// followPeople follows what people ask of jobs, and which they pause and resume, until stop is called.
+func (t *term) followPeople(ctx context.Context) (stop func()) {
+	ctx, stop = context.WithCancel(ctx)
+	t.s.attempts.work.Go(func() { t.followRequests(ctx) })
+	t.s.attempts.work.Go(func() { t.followControls(ctx) })
+	return stop
+}
+
+// followControls has each job whose control has changed read anew.
+func (t *term) followControls(ctx context.Context) {
+	keys := t.s.store.Keys()
+	_ = t.s.store.Follow(ctx, keys.Controls(), state.Events{
+		List: func(kvs []*mvccpb.KeyValue) {
+			revs := make(map[string]int64, len(kvs))
+			for _, kv := range kvs {
+				revs[keys.JobOfControl(string(kv.Key))] = kv.ModRevision
+			}
+			t.tell(func(t *term) error {
+				for _, js := range t.jobs {
+					t.controlled(js, revs[js.name])
+				}
+				return nil
+			})
+		},
+		Event: func(ev *clientv3.Event) {
+			rev := ev.Kv.ModRevision
+			if ev.Type == mvccpb.Event_DELETE {
+				rev = 0
+			}
+			t.tell(func(t *term) error {
+				if js := t.jobs[keys.JobOfControl(string(ev.Kv.Key))]; js != nil {
+					t.controlled(js, rev)
+				}
+				return nil
+			})
+		},
+	})
+}
+
+// controlled takes the mod revision of a job's control.
+func (t *term) controlled(js *jobState, rev int64) {
+	if js.job != nil && js.def.ControlRev != rev {
+		js.reload = true
+		t.enqueue(js)
 	}
 }
 
@@ -401,9 +513,14 @@ func (t *term) retryIn(js *jobState, pause time.Duration) {
 }
 
 func (t *term) planned(js *jobState) {
-	if js.job != nil {
-		t.s.observer.Observe(Planned{Job: js.name, Status: js.def.View.Status})
+	if js.job == nil {
+		return
 	}
+	st := js.def.View.Status
+	if js.def.Control.Paused {
+		st.NextRunAt = time.Time{}
+	}
+	t.s.observer.Observe(Planned{Job: js.name, Status: st})
 }
 
 // attemptEnded takes the end of an attempt of this instance.

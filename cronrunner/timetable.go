@@ -16,6 +16,7 @@ type timetable struct {
 type entry struct {
 	key      string
 	schedule *Schedule
+	delay    time.Duration
 	next     time.Time
 	index    int // in byTime; -1 when the schedule is exhausted
 	jobs     []*jobState
@@ -25,17 +26,24 @@ func newTimetable() *timetable { return &timetable{entries: make(map[string]*ent
 
 // add puts a job into the timetable; it is due at the first scheduled time after now.
 func (t *timetable) add(js *jobState, now time.Time) {
-	s := js.job.schedule
-	key := s.Zone() + " " + s.String()
+	key := js.job.scheduleKey()
 	e := t.entries[key]
 	if e == nil {
-		e = &entry{key: key, schedule: s, next: s.Next(now), index: -1}
+		e = &entry{key: key, schedule: js.job.schedule, delay: js.job.delay, index: -1}
+		e.advance(now)
 		t.entries[key] = e
 		if !e.next.IsZero() {
 			heap.Push(&t.byTime, e)
 		}
 	}
 	e.jobs = append(e.jobs, js)
+}
+
+// advance has the entry due at the first time after now.
+func (e *entry) advance(now time.Time) {
+	if e.next = e.schedule.Next(now.Add(-e.delay)); !e.next.IsZero() {
+		e.next = e.next.Add(e.delay)
+	}
 }
 
 // next is when the next job is due; zero when none ever is.
@@ -54,7 +62,7 @@ func (t *timetable) due(now time.Time, each func(*jobState)) {
 		for _, js := range e.jobs {
 			each(js)
 		}
-		if e.next = e.schedule.Next(now); e.next.IsZero() {
+		if e.advance(now); e.next.IsZero() {
 			heap.Pop(&t.byTime)
 		} else {
 			heap.Fix(&t.byTime, 0)

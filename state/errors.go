@@ -32,6 +32,16 @@ var (
 	ErrStatusReplaced = errors.New("the job's status was replaced")
 	// ErrNotOwner refuses a word about a run that somebody else has taken over or ended.
 	ErrNotOwner = errors.New("the run is not this instance's any more")
+	// ErrRequestGone refuses an act on a request: it was acted on already, or withdrawn.
+	ErrRequestGone = errors.New("the request was acted on already, or withdrawn")
+	// ErrPaused refuses a request: the job is paused.
+	ErrPaused = errors.New("the job is paused")
+	// ErrRetired refuses a request: the job is no longer among the leader's jobs.
+	ErrRetired = errors.New("the job is retired: the leader does not have it any more")
+	// ErrRunOver refuses to cancel a run that is over.
+	ErrRunOver = errors.New("the run is over already")
+	// ErrRunNotOver refuses to retry a run that is not over.
+	ErrRunNotOver = errors.New("the run is not over yet")
 	// ErrContended is a status key that others changed faster than it could be written.
 	ErrContended = errors.New("the job's status changes too fast")
 

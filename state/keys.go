@@ -102,8 +102,11 @@ func (k Keys) Status(job string) string { return k.Statuses() + job }
 // Locks is the prefix of all locks.
 func (k Keys) Locks() string { return k.root + "locks/" }
 
-// Lock is a job's lock.
+// Lock is the lock of a job that has one run at a time.
 func (k Keys) Lock(job string) string { return k.Locks() + job }
+
+// SharedLock is the lock of one run of a job that may have several at a time.
+func (k Keys) SharedLock(job, run string) string { return k.Lock(job) + "/" + run }
 
 // Controls is the prefix of all jobs' controls.
 func (k Keys) Controls() string { return k.root + "controls/" }
@@ -111,8 +114,30 @@ func (k Keys) Controls() string { return k.root + "controls/" }
 // Control is where a job is paused.
 func (k Keys) Control(job string) string { return k.Controls() + job }
 
+// Requests is the prefix of all that people have asked for and that was not acted on yet.
+func (k Keys) Requests() string { return k.root + "requests/" }
+
+// Request is where a request stands that a leader acts on.
+func (k Keys) Request(id string) string { return k.Requests() + id }
+
+// Cancels is the prefix of the requests to cancel a run.
+func (k Keys) Cancels() string { return k.Requests() + "cancel/" }
+
+// Cancel is the request to cancel a run. There is one for each run, so whatever ends the run can delete it
+// without having heard of it.
+func (k Keys) Cancel(job, run string) string { return k.Cancels() + job + "/" + run }
+
+// CanceledAt is the run that the request at key wants canceled, as job/run.
+func (k Keys) CanceledAt(key string) string { return strings.TrimPrefix(key, k.Cancels()) }
+
 // JobOfStatus is the job whose status stands at key.
 func (k Keys) JobOfStatus(key string) string { return strings.TrimPrefix(key, k.Statuses()) }
 
-// JobOfLock is the job whose lock stands at key.
-func (k Keys) JobOfLock(key string) string { return strings.TrimPrefix(key, k.Locks()) }
+// JobOfLock is the job whose lock, or one of whose locks, stands at key.
+func (k Keys) JobOfLock(key string) string {
+	job, _, _ := strings.Cut(strings.TrimPrefix(key, k.Locks()), "/")
+	return job
+}
+
+// JobOfControl is the job whose control stands at key.
+func (k Keys) JobOfControl(key string) string { return strings.TrimPrefix(key, k.Controls()) }

@@ -87,11 +87,20 @@ func decodeRun(kv *mvccpb.KeyValue) (Run, error) {
 	return r, err
 }
 
-// HeldLock is a lock as it stands: the value, the job, and the create revision of its key.
+// HeldLock is a lock as it stands: the value, the job, the key and its create revision, and whether it is of one
+// run alone.
 type HeldLock struct {
 	Lock
+
 	Job      string
+	Key      string
+	Shared   bool
 	Revision int64
+}
+
+// Owned is what an owner of the lock would unlock it with.
+func (l *HeldLock) Owned() Owned {
+	return Owned{Run: Run{Job: l.Job, ID: l.Run}, Revision: l.Revision, Shared: l.Shared}
 }
 
 // Instances reads who takes part. A value that cannot be decoded is shown by its key alone.
@@ -128,12 +137,24 @@ func RandomSuffix() string {
 	return strings.ToLower(rand.Text()[:5])
 }
 
-// LockOf reads a job's lock; nil when it is not locked.
-func (s *Store) LockOf(ctx context.Context, job string) (*HeldLock, error) {
-	kv, err := s.getOne(ctx, s.keys.Lock(job))
-	if kv == nil || err != nil {
-		return nil, err
+// LockOf reads the lock that a run of a job is under: the job's, whichever run holds it, or its own. It is nil
+// when there is neither.
+func (s *Store) LockOf(ctx context.Context, job, run string) (*HeldLock, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	keys := []string{s.keys.Lock(job), s.keys.SharedLock(job, run)}
+	resp, err := s.client.Txn(ctx).Then(clientv3.OpGet(keys[0]), clientv3.OpGet(keys[1])).Commit()
+	if err != nil {
+		return nil, fmt.Errorf("read lock of job %s: %w", job, err)
 	}
-	l, _ := decode[Lock]("lock", kv.Value) // whatever it says, it locks
-	return &HeldLock{Lock: l, Job: job, Revision: kv.CreateRevision}, nil
+	for i, kv := range firstKVs(Result{Responses: resp.Responses}) {
+		if kv != nil {
+			l, _ := decode[Lock]("lock", kv.Value) // whatever it says, it locks
+			if i == 1 {
+				l.Run = run
+			}
+			return &HeldLock{Lock: l, Job: job, Key: keys[i], Shared: i == 1, Revision: kv.CreateRevision}, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // it is not locked
 }

@@ -16,9 +16,15 @@ type Spec struct {
 	TimeZone    string            `json:"time_zone"`
 	Description string            `json:"description,omitempty"`
 	Target      string            `json:"target,omitempty"` // what it runs, for people
+	Start       time.Time         `json:"start,omitzero"`   // first and last scheduled time that there can be
+	End         time.Time         `json:"end,omitzero"`
+	MaxRuns     int64             `json:"max_runs,omitempty"`
+	Jitter      Duration          `json:"jitter,omitempty"`
+	Delay       Duration          `json:"delay,omitempty"` // the job's share of the jitter: how long after its scheduled time it is due
 	Overlap     string            `json:"overlap"`
-	QueueLimit  int               `json:"queue_limit,omitempty"`
+	Limit       int               `json:"overlap_limit,omitempty"` // of queue: how many may wait; of allow: how many may run
 	CatchUp     string            `json:"catch_up"`
+	CatchUpMax  int               `json:"catch_up_limit,omitempty"`
 	Window      Duration          `json:"catch_up_window,omitempty"`
 	Recovery    string            `json:"recovery"`
 	Recoveries  int               `json:"max_recoveries,omitempty"`
@@ -29,14 +35,6 @@ type Spec struct {
 	Retired     bool              `json:"retired,omitempty"` // no longer among the leader's jobs
 	CreatedAt   time.Time         `json:"created_at"`
 	UpdatedAt   time.Time         `json:"updated_at"`
-}
-
-// Control is what people have told a job.
-type Control struct {
-	Paused bool      `json:"paused"`
-	Reason string    `json:"reason,omitempty"`
-	By     string    `json:"by,omitempty"`
-	At     time.Time `json:"at,omitzero"`
 }
 
 // Lock is the value of a lock key.

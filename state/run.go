@@ -55,22 +55,32 @@ const (
 	BySchedule Trigger = "schedule"
 	ByCatchUp  Trigger = "catch_up"
 	ByHand     Trigger = "manual"
+	ByRetry    Trigger = "retry"
+	ByBackfill Trigger = "backfill"
 )
+
+// Scheduled reports whether the schedule yielded the run, so that it is what decides a scheduled time. A run
+// that people asked for does not.
+func (t Trigger) Scheduled() bool { return t == BySchedule || t == ByCatchUp }
 
 // The reasons that a record can give for its status.
 const (
 	ReasonOverlap      = "overlap"       // skipped: the job's last run was still going on
 	ReasonQueueFull    = "queue_full"    // skipped: as many runs of the job were waiting as may
+	ReasonCoalesced    = "coalesced"     // skipped: a run was waiting already, which stands for it too
+	ReasonReplaced     = "replaced"      // skipped or canceled: a newer run took its place
 	ReasonRetired      = "retired"       // skipped: it was waiting when its job was removed
 	ReasonRecordLost   = "record_lost"   // skipped: it was waiting, and its record was deleted or broken
 	ReasonPaused       = "paused"        // skipped: the job was paused
 	ReasonCatchUp      = "catch_up"      // missed: passed while nobody led, and catch-up is none
 	ReasonSuperseded   = "superseded"    // missed: a newer scheduled time ran in its place
+	ReasonLimit        = "limit"         // missed: more times had passed than are caught up
 	ReasonWindow       = "window"        // missed: older than the catch-up window
 	ReasonTimeout      = "timeout"       // failed: the attempt's time limit
 	ReasonPanic        = "panic"         // failed: the handler panicked
 	ReasonInstanceLost = "instance_lost" // failed: its instance died and it may not be resumed
 	ReasonDrain        = "drain"         // canceled: its instance shut down
+	ReasonRequested    = "requested"     // canceled: somebody asked for it
 )
 
 // Run is the record of one run. Times are UTC.
@@ -96,6 +106,11 @@ type Run struct {
 	Attempts     []Attempt `json:"attempts,omitempty"`
 	Count        int64     `json:"count,omitempty"` // scheduled times that this record stands for, when more than one
 	Until        time.Time `json:"until,omitzero"`  // last of them
+
+	// Of runs that somebody asked for.
+	RequestedBy string            `json:"requested_by,omitempty"`
+	RetryOf     string            `json:"retry_of,omitempty"` // the run that it repeats
+	Args        map[string]string `json:"args,omitempty"`     // for the handler
 }
 
 // Attempt is an earlier try of a run that did not end it.
@@ -125,7 +140,8 @@ const runIDLayout = "20060102T150405Z"
 // RunID is the id of the run for a scheduled time. It is the dedupe key: one time, one id, one record.
 func RunID(scheduledAt time.Time) string { return scheduledAt.UTC().Format(runIDLayout) }
 
-// RunIDTime is the scheduled time that an id stands for. Ids of manual runs have a suffix after '-'.
+// RunIDTime is the time that an id begins with: the scheduled time, or when a run was asked for. Ids of runs
+// that people asked for have a suffix after '-'.
 func RunIDTime(id string) (time.Time, error) {
 	stamp, _, _ := strings.Cut(id, "-")
 	t, err := time.Parse(runIDLayout, stamp)

@@ -31,6 +31,7 @@ type JobStatus struct {
 	SucceededTotal      int64            `json:"succeeded_total,omitempty"`
 	FailedTotal         int64            `json:"failed_total,omitempty"`
 	CanceledTotal       int64            `json:"canceled_total,omitempty"`
+	ScheduledRunsTotal  int64            `json:"scheduled_runs_total,omitempty"` // of the schedule, not asked for by people; with those that wait
 	SkippedTotal        int64            `json:"skipped_total,omitempty"`
 	SkippedByReason     map[string]int64 `json:"skipped_by_reason,omitempty"`
 	MissedTotal         int64            `json:"missed_total,omitempty"`
@@ -64,7 +65,7 @@ func (s JobStatus) Decided(t time.Time) JobStatus {
 
 // Queued accounts for r, which waits until the job is idle.
 func (s JobStatus) Queued(r *Run) JobStatus {
-	s = s.decidedBy(r)
+	s = s.decidedBy(r).planned(r, 1)
 	s.Queue = append(slices.Clone(s.Queue), r.ID)
 	s.Pending = len(s.Queue)
 	return s
@@ -75,6 +76,9 @@ func (s JobStatus) Merged(r *Run) JobStatus { return s.decidedBy(r) }
 
 // Started accounts for the first attempt of r, which may have waited.
 func (s JobStatus) Started(r *Run) JobStatus {
+	if !slices.Contains(s.Queue, r.ID) {
+		s = s.planned(r, 1)
+	}
 	s = s.decidedBy(r).dequeued(r)
 	s.Live = append(slices.Clone(s.Live), r.ID)
 	s.Running = len(s.Live)
@@ -119,16 +123,30 @@ func (s JobStatus) Finished(r *Run) JobStatus {
 	return s
 }
 
-// NotRun accounts for a run that was skipped or missed, which may have waited.
+// NotRun accounts for a run that was skipped, missed or canceled before it began, which may have waited.
 func (s JobStatus) NotRun(r *Run) JobStatus {
+	if slices.Contains(s.Queue, r.ID) {
+		s = s.planned(r, -1)
+	}
 	s = s.decidedBy(r).dequeued(r)
-	if r.Status == Skipped {
+	switch r.Status { //nolint:exhaustive // only these are of runs that did not run
+	case Skipped:
 		s.SkippedTotal += r.Times()
 		s.SkippedByReason = plus(s.SkippedByReason, r.Reason, r.Times())
-		return s
+	case Missed:
+		s.MissedTotal += r.Times()
+		s.MissedByReason = plus(s.MissedByReason, r.Reason, r.Times())
+	case Canceled:
+		s.CanceledTotal++
 	}
-	s.MissedTotal += r.Times()
-	s.MissedByReason = plus(s.MissedByReason, r.Reason, r.Times())
+	return s
+}
+
+// planned counts the scheduled times that become runs.
+func (s JobStatus) planned(r *Run, n int64) JobStatus {
+	if r.Trigger.Scheduled() {
+		s.ScheduledRunsTotal += n
+	}
 	return s
 }
 
@@ -141,7 +159,7 @@ func (s JobStatus) dequeued(r *Run) JobStatus {
 // decidedBy moves the cursor for a run that the schedule yielded; a manual run does not eat a
 // scheduled time.
 func (s JobStatus) decidedBy(r *Run) JobStatus {
-	if r.Trigger == BySchedule || r.Trigger == ByCatchUp {
+	if r.Trigger.Scheduled() {
 		return s.Decided(r.Covers())
 	}
 	return s

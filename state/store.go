@@ -63,7 +63,9 @@ type Claim struct {
 	ControlRev int64 // likewise of the control; 0 when there is none
 	Prior      int64 // mod revision of the record of a run that was pending; 0 for a new one
 	Lease      clientv3.LeaseID
-	Next       time.Time // the job's next scheduled time
+	Shared     bool      // lock the run alone, not its job: others of the job may run beside it
+	Next       time.Time // when the job is due next
+	Acted      *Acted    // the request that the run was asked for by; nil for none
 }
 
 // Owned is a run that this instance owns: Revision is the mod revision of its record, which is both the
@@ -72,18 +74,21 @@ type Owned struct {
 	Run      Run
 	UID      string
 	Revision int64
+	Shared   bool // the lock is of the run alone
 }
 
 // Claim makes the run ours and locks its job, if the term is held, the run has no record or is pending as
-// it was read, the job is not locked, and its spec and control are those that the leader decided on.
-// Errors: ErrNotLeading, ErrRunExists, ErrNotOwner, ErrLocked, ErrSpecChanged, ErrControlChanged, ErrLeaseLost; ctx's when the outcome
-// stays unknown. The view is what stands afterwards, also with an error.
+// it was read, the job is not locked, its spec and control are those that the leader decided on, and the
+// request that it acts on still stands. Errors: ErrNotLeading, ErrRunExists, ErrNotOwner, ErrLocked,
+// ErrSpecChanged, ErrControlChanged, ErrRequestGone, ErrLeaseLost; ctx's when the outcome stays unknown. The
+// view is what stands afterwards, also with an error.
 func (s *Store) Claim(ctx context.Context, c Claim) (Owned, View, error) {
 	if err := step(statusAt(c.Prior), c.Run.Status); err != nil {
 		return Owned{}, c.View, err
 	}
-	guards := append(s.leaderMay(c.Term, c.Run, c.Prior, c.SpecRev, c.ControlRev),
-		guard{key: s.keys.Lock(c.Run.Job), refused: ErrLocked})
+	guards, ops := s.act(c.Acted)
+	guards = append(s.leaderMay(c.Term, c.Run, c.Prior, c.SpecRev, c.ControlRev), guards...)
+	guards = append(guards, guard{key: s.lockKey(&c.Run, c.Shared), refused: ErrLocked})
 	rev, view, err := s.apply(ctx, transition{
 		guards: guards, run: c.Run, uid: c.UID, view: c.View, decides: true,
 		account: func(st JobStatus) JobStatus {
@@ -91,21 +96,22 @@ func (s *Store) Claim(ctx context.Context, c Claim) (Owned, View, error) {
 			st.NextRunAt = c.Next
 			return st
 		},
-		extra: []clientv3.Op{s.putLock(&c.Run, c.Lease)},
+		extra: append(ops, s.putLock(&c.Run, c.Shared, c.Lease)),
 	})
-	return Owned{Run: c.Run, UID: c.UID, Revision: rev}, view, err
+	return Owned{Run: c.Run, UID: c.UID, Revision: rev, Shared: c.Shared}, view, err
 }
 
 // Verdict is a leader's decision that a scheduled time is not run, or not now.
 type Verdict struct {
 	Term       Term
-	Run        Run   // status skipped, missed or pending
+	Run        Run   // status skipped, missed or pending; canceled if it was pending
 	Prior      int64 // mod revision of the record of a run that was pending; 0 for a new one
 	UID        string
 	View       View
 	SpecRev    int64
 	ControlRev int64
 	Next       time.Time
+	Acted      *Acted // the request that the run was asked for by; nil for none
 }
 
 // Record writes a verdict. Errors as for Claim, without those of the lock.
@@ -120,8 +126,13 @@ func (s *Store) Record(ctx context.Context, v Verdict) (View, error) {
 	case v.Run.Status == Pending:
 		account = JobStatus.Merged
 	}
+	guards, ops := s.act(v.Acted)
+	if v.Run.Status.Final() && v.Prior != 0 {
+		ops = append(ops, s.settleCancel(&v.Run))
+	}
 	_, view, err := s.apply(ctx, transition{
-		guards: s.leaderMay(v.Term, v.Run, v.Prior, v.SpecRev, v.ControlRev), run: v.Run, uid: v.UID, view: v.View, decides: true,
+		guards: append(s.leaderMay(v.Term, v.Run, v.Prior, v.SpecRev, v.ControlRev), guards...),
+		run:    v.Run, uid: v.UID, view: v.View, decides: true, extra: ops,
 		account: func(st JobStatus) JobStatus {
 			st = account(st, &v.Run)
 			st.NextRunAt = v.Next
@@ -138,44 +149,58 @@ func (s *Store) Finish(ctx context.Context, o Owned, end Run, view View) (View, 
 	if err := step(o.Run.Status, end.Status); err != nil {
 		return view, err
 	}
-	lock := s.keys.Lock(end.Job)
 	_, view, err := s.apply(ctx, transition{
 		guards: []guard{{key: s.keys.Run(end.Job, end.ID), want: o.Revision, refused: ErrNotOwner}},
 		run:    end, uid: o.UID, view: view,
 		account: func(st JobStatus) JobStatus { return st.Finished(&end) },
-		extra: []clientv3.Op{clientv3.OpTxn(
-			[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(lock), "=", o.Revision)},
-			[]clientv3.Op{clientv3.OpDelete(lock)}, nil)},
+		extra:   []clientv3.Op{clientv3.OpTxn(s.lockIsOurs(&o), s.deleteLock(&o), nil), s.settleCancel(&end)},
 	})
 	return view, err
+}
+
+// settleCancel deletes the request to cancel a run that ends, if there is one: nothing can come of it later.
+func (s *Store) settleCancel(run *Run) clientv3.Op {
+	return clientv3.OpDelete(s.keys.Cancel(run.Job, run.ID))
+}
+
+func (s *Store) lockIsOurs(o *Owned) []clientv3.Cmp {
+	return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.lockKey(&o.Run, o.Shared)), "=", o.Revision)}
+}
+
+func (s *Store) deleteLock(o *Owned) []clientv3.Op {
+	return []clientv3.Op{clientv3.OpDelete(s.lockKey(&o.Run, o.Shared))}
 }
 
 // Unlock deletes the lock of a run that is ours, if it still is, and says nothing of the run: its owner
 // has stopped without an end to record. Without it the lock would stay for as long as this instance
 // lives, since an outage of etcd can give the lease behind it its full time again.
 func (s *Store) Unlock(ctx context.Context, o Owned) error {
-	lock := s.keys.Lock(o.Run.Job)
-	_, err := s.settle(ctx, Mutation{
-		Job:  o.Run.Job,
-		If:   []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(lock), "=", o.Revision)},
-		Then: []clientv3.Op{clientv3.OpDelete(lock)},
-	})
+	_, err := s.settle(ctx, Mutation{Job: o.Run.Job, If: s.lockIsOurs(&o), Then: s.deleteLock(&o)})
 	return err
 }
 
-// TakeOver makes the next attempt of a run whose instance was lost ours: if the term is held, the job is
-// not locked and the record is as it was read. Errors: ErrNotLeading, ErrLocked, ErrNotOwner,
-// ErrLeaseLost.
-func (s *Store) TakeOver(ctx context.Context, term Term, lost Owned, next Run, view View, lease clientv3.LeaseID) (Owned, View, error) {
-	if err := step(lost.Run.Status, next.Status); err != nil {
-		return Owned{}, view, err
+// Succession is what a leader takes over a run with whose instance was lost.
+type Succession struct {
+	Term   Term
+	Lost   Owned // the run as its record was read; Shared does not count
+	Next   Run   // its next attempt
+	View   View
+	Lease  clientv3.LeaseID
+	Shared bool // as for Claim
+}
+
+// TakeOver makes the next attempt of a run ours: if the term is held, neither the run nor its job is locked,
+// and the record is as it was read. Errors: ErrNotLeading, ErrLocked, ErrNotOwner, ErrLeaseLost.
+func (s *Store) TakeOver(ctx context.Context, t Succession) (Owned, View, error) {
+	if err := step(t.Lost.Run.Status, t.Next.Status); err != nil {
+		return Owned{}, t.View, err
 	}
 	rev, view, err := s.apply(ctx, transition{
-		guards: s.leaderRecovers(term, lost), run: next, uid: lost.UID, view: view,
-		account: func(st JobStatus) JobStatus { return st.Recovered(&next) },
-		extra:   []clientv3.Op{s.putLock(&next, lease)},
+		guards: s.leaderRecovers(t.Term, t.Lost), run: t.Next, uid: t.Lost.UID, view: t.View,
+		account: func(st JobStatus) JobStatus { return st.Recovered(&t.Next) },
+		extra:   []clientv3.Op{s.putLock(&t.Next, t.Shared, t.Lease)},
 	})
-	return Owned{Run: next, UID: lost.UID, Revision: rev}, view, err
+	return Owned{Run: t.Next, UID: t.Lost.UID, Revision: rev, Shared: t.Shared}, view, err
 }
 
 // Abandon ends a run whose instance was lost and which may not be resumed, or takes one that has ended, as
@@ -192,6 +217,7 @@ func (s *Store) Abandon(ctx context.Context, term Term, lost Owned, end Run, vie
 			}
 			return st.Finished(&end)
 		},
+		extra: []clientv3.Op{s.settleCancel(&end)},
 	})
 	return view, err
 }
@@ -247,13 +273,22 @@ func (s *Store) leaderRecovers(term Term, lost Owned) []guard {
 	return []guard{
 		{key: term.Key, created: true, want: term.Revision, refused: ErrNotLeading},
 		{key: s.keys.Run(lost.Run.Job, lost.Run.ID), want: lost.Revision, refused: ErrNotOwner},
+		// Both: the job's overlap policy may have been another when the run was claimed.
 		{key: s.keys.Lock(lost.Run.Job), refused: ErrLocked},
+		{key: s.keys.SharedLock(lost.Run.Job, lost.Run.ID), refused: ErrLocked},
 	}
 }
 
-func (s *Store) putLock(run *Run, lease clientv3.LeaseID) clientv3.Op {
+func (s *Store) lockKey(run *Run, shared bool) string {
+	if shared {
+		return s.keys.SharedLock(run.Job, run.ID)
+	}
+	return s.keys.Lock(run.Job)
+}
+
+func (s *Store) putLock(run *Run, shared bool, lease clientv3.LeaseID) clientv3.Op {
 	value := encode(Lock{Run: run.ID, Instance: run.Instance})
-	return clientv3.OpPut(s.keys.Lock(run.Job), string(value), clientv3.WithLease(lease))
+	return clientv3.OpPut(s.lockKey(run, shared), string(value), clientv3.WithLease(lease))
 }
 
 // getOne is a linearizable read of one key; nil when it is absent.

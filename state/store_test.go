@@ -193,7 +193,7 @@ func TestFinishIsRefusedOnceTheRunWasTakenOver(t *testing.T) {
 
 	next := old.Run
 	next.Attempt, next.Instance = 2, "b"
-	taken, view, err := f.TakeOver(t.Context(), f.term, old, next, view, f.lease(60))
+	taken, view, err := f.TakeOver(t.Context(), Succession{Term: f.term, Lost: old, Next: next, View: view, Lease: f.lease(60)})
 	require.NoError(t, err)
 	require.Greater(t, taken.Revision, old.Revision, "fencing tokens grow")
 	require.Equal(t, int64(1), view.Status.RecoveredTotal)
@@ -213,7 +213,7 @@ func TestTakeOverLeavesALockedRunAlone(t *testing.T) {
 	owned, view := f.mustClaim(0)
 	next := owned.Run
 	next.Attempt = 2
-	_, _, err := f.TakeOver(t.Context(), f.term, owned, next, view, f.lease(60))
+	_, _, err := f.TakeOver(t.Context(), Succession{Term: f.term, Lost: owned, Next: next, View: view, Lease: f.lease(60)})
 	require.ErrorIs(t, err, ErrLocked)
 	end := owned.Run
 	end.Status = Failed

@@ -192,8 +192,11 @@ func (d *description) state(now time.Time) (string, term.Style) {
 }
 
 func overlapText(spec *state.Spec) string {
-	if spec.QueueLimit > 0 {
-		return fmt.Sprintf("%s, at most %d waiting", spec.Overlap, spec.QueueLimit)
+	switch cronrunner.OverlapPolicy(spec.Overlap) { //nolint:exhaustive // the others have no limit
+	case cronrunner.Queue:
+		return fmt.Sprintf("%s, at most %d waiting", spec.Overlap, spec.Limit)
+	case cronrunner.Allow:
+		return fmt.Sprintf("%s, at most %d at once", spec.Overlap, spec.Limit)
 	}
 	return spec.Overlap
 }

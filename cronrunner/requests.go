@@ -1,0 +1,285 @@
+package cronrunner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// asks is what people have asked of one job and that was not acted on yet, as the leader has heard of it.
+// Hearing of it late, or twice, does no harm: each act compares the request's key.
+type asks struct {
+	runs      []state.Standing // triggers and retries, in the order in which they were asked for
+	backfills []state.Standing
+	cancels   []state.Standing
+}
+
+func (a *asks) of(kind state.RequestKind) *[]state.Standing {
+	switch kind {
+	case state.AskBackfill:
+		return &a.backfills
+	case state.AskCancel:
+		return &a.cancels
+	case state.AskTrigger, state.AskRetry:
+	}
+	return &a.runs
+}
+
+// put takes in a request, or what is left of one.
+func (a *asks) put(r state.Standing) {
+	list := a.of(r.Kind)
+	if i := slices.IndexFunc(*list, r.Same); i >= 0 {
+		(*list)[i] = r
+		return
+	}
+	*list = append(*list, r)
+}
+
+func (a *asks) remove(r state.Standing) {
+	list := a.of(r.Kind)
+	*list = slices.DeleteFunc(*list, r.Same)
+}
+
+// followRequests tells the loop what people ask for, until ctx ends.
+func (t *term) followRequests(ctx context.Context) {
+	_ = t.s.store.Follow(ctx, t.s.store.Keys().Requests(), state.Events{
+		List: func(kvs []*mvccpb.KeyValue) {
+			slices.SortFunc(kvs, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
+			t.tell(func(t *term) error {
+				t.asks, t.standing = make(map[string]*asks), make(map[string]state.Standing)
+				for _, kv := range kvs {
+					t.asked(kv)
+				}
+				return nil
+			})
+		},
+		Event: func(ev *clientv3.Event) {
+			t.tell(func(t *term) error {
+				if ev.Type == mvccpb.Event_DELETE {
+					t.acted(t.standing[string(ev.Kv.Key)], nil, 0)
+				} else {
+					t.asked(ev.Kv)
+				}
+				return nil
+			})
+		},
+	})
+}
+
+// asked takes in a request as it stands.
+func (t *term) asked(kv *mvccpb.KeyValue) {
+	r, err := state.DecodeRequest(kv)
+	if err != nil {
+		t.log.Warn("a request cannot be read; it is left alone", zap.ByteString("key", kv.Key), zap.Error(err))
+		return
+	}
+	if t.standing[r.Key].Revision >= r.Revision {
+		return // our own act was faster
+	}
+	t.standing[r.Key] = r
+	js := t.jobs[r.Job]
+	if js == nil || js.job == nil {
+		t.operate(func() effect { return t.refuse(r) })
+		return
+	}
+	if t.asks[r.Job] == nil {
+		t.asks[r.Job] = &asks{}
+	}
+	t.asks[r.Job].put(r)
+	t.enqueue(js)
+}
+
+// acted forgets a request that was acted on, but for what is left of it.
+func (t *term) acted(r state.Standing, rest *state.Request, rev int64) {
+	delete(t.standing, r.Key)
+	a := t.asks[r.Job]
+	if a == nil {
+		return
+	}
+	if rest != nil {
+		r.Request, r.Revision = *rest, rev
+		t.standing[r.Key] = r
+		a.put(r)
+		return
+	}
+	a.remove(r)
+	if len(a.runs)+len(a.backfills)+len(a.cancels) == 0 {
+		delete(t.asks, r.Job)
+	}
+}
+
+// nextAsked is what is to be done for the requests of a job now.
+func (t *term) nextAsked(js *jobState, room int) task {
+	a := t.asks[js.name]
+	if a == nil {
+		return task{}
+	}
+	j, def := js.job, js.def
+	queue := len(def.View.Status.Queue)
+	switch {
+	case len(a.runs) > 0:
+		r := a.runs[0]
+		status, reason := j.Overlap.admit(room, queue)
+		if def.Control.Paused { // since it was asked for
+			status, reason = state.Skipped, state.ReasonPaused
+		}
+		run := runAsked(r.Request)
+		if status == state.Running {
+			return task{claims: true, op: func() effect { return t.claimAsked(j, def, run, state.Acted{Standing: r}) }}
+		}
+		run.Status, run.Reason = status, reason
+		return task{op: func() effect { return t.recordAsked(def, run, state.Acted{Standing: r}) }}
+	case len(a.backfills) > 0 && room > 0 && queue == 0 && !def.Control.Paused:
+		r := a.backfills[0]
+		run, acted := nextOfBackfill(j, def.View.Status.Cursor, r)
+		if run.ID == "" {
+			return task{op: func() effect { return t.dropAsked(js, acted) }}
+		}
+		return task{claims: true, op: func() effect { return t.claimAsked(j, def, run, acted) }}
+	}
+	return task{}
+}
+
+// runAsked is the run that a trigger or a retry asks for.
+func runAsked(r state.Request) state.Run {
+	run := state.Run{
+		Job: r.Job, ID: r.ID, Trigger: state.ByHand, ScheduledAt: r.ScheduledAt, Args: r.Args, RequestedBy: r.By,
+	}
+	if r.Kind == state.AskRetry {
+		run.Trigger, run.RetryOf = state.ByRetry, r.Run
+	}
+	return run
+}
+
+// nextOfBackfill is the next run of a backfill and what is left of it then; a run without an id when there is
+// none. What the schedule has yet to decide is not in the past, and ends the range.
+func nextOfBackfill(j *job, cursor time.Time, r state.Standing) (state.Run, state.Acted) {
+	acted := state.Acted{Standing: r}
+	to := minTime(r.To, cursor)
+	at := j.schedule.Next(r.Next.Add(-time.Nanosecond).Add(-time.Second).Truncate(time.Second))
+	for !at.IsZero() && at.Before(r.Next) {
+		at = j.schedule.Next(at)
+	}
+	if at.IsZero() || at.After(to) {
+		return state.Run{}, acted
+	}
+	if next := j.schedule.Next(at); !next.IsZero() && !next.After(to) {
+		rest := r.Request
+		rest.Next, rest.Done = next, r.Done+1
+		acted.Rest = &rest
+	}
+	_, suffix, _ := strings.Cut(r.ID, "-")
+	return state.Run{
+		Job: r.Job, ID: state.RunID(at) + "-" + suffix, Trigger: state.ByBackfill, ScheduledAt: at, RequestedBy: r.By,
+	}, acted
+}
+
+// claimAsked makes a run ours that people asked for, and starts it.
+func (t *term) claimAsked(j *job, def state.Definition, run state.Run, acted state.Acted) effect {
+	now := t.now().UTC().Truncate(time.Millisecond)
+	view, rev, err := t.claimRun(j, def, begun(run, j, t.s.self.ID, t.held.Revision, now), 0, &acted)
+	return func(t *term) error {
+		js := t.jobs[j.Name]
+		switch {
+		case err == nil:
+			t.acted(acted.Standing, acted.Rest, rev)
+		case errors.Is(err, state.ErrRunExists):
+			// An earlier try of the request, whose answer was lost, was acted on before it was made again.
+			t.work(js, func() effect { return t.dropAsked(js, acted) })
+			return nil
+		}
+		return t.settledAsked(js, acted.Standing, view, err)
+	}
+}
+
+// recordAsked writes down that a run that people asked for waits, or why it is not run.
+func (t *term) recordAsked(def state.Definition, run state.Run, acted state.Acted) effect {
+	run.Instance, run.Term = t.s.self.ID, t.held.Revision
+	if run.Status.Final() {
+		run.FinishedAt = t.now().UTC().Truncate(time.Millisecond)
+	}
+	view, err := t.write(def, run, 0, def.View.Status.NextRunAt, &acted)
+	return func(t *term) error {
+		js := t.jobs[run.Job]
+		switch {
+		case err == nil:
+			t.acted(acted.Standing, nil, 0)
+		case errors.Is(err, state.ErrRunExists):
+			t.work(js, func() effect { return t.dropAsked(js, acted) })
+			return nil
+		}
+		return t.settledAsked(js, acted.Standing, view, err)
+	}
+}
+
+func (t *term) settledAsked(js *jobState, r state.Standing, view state.View, err error) error {
+	switch {
+	case errors.Is(err, state.ErrRequestGone):
+		t.acted(r, nil, 0)
+		err = nil
+	case errors.Is(err, state.ErrLocked): // by a run that the status does not know
+		t.leaveLocked(js)
+		err = nil
+	}
+	return t.settled(js, view, err)
+}
+
+// dropAsked takes away a request, or a part of it, that nothing can come of.
+func (t *term) dropAsked(js *jobState, acted state.Acted) effect {
+	rev, err := t.s.store.Drop(t.s.attempts.recording, t.held, acted)
+	return func(t *term) error {
+		if err == nil {
+			t.acted(acted.Standing, acted.Rest, rev)
+		}
+		return t.settledAsked(js, acted.Standing, state.View{}, err)
+	}
+}
+
+// refuse answers a request for a job that is not among ours: with a record that says so, if it asked for a
+// run. What it wants canceled either has an owner, who hears of it too, or is over.
+func (t *term) refuse(r state.Standing) effect {
+	as := t.s.attempts
+	acted := state.Acted{Standing: r}
+	defs, err := t.s.store.Definitions(as.recording, []string{r.Job})
+	def := defs[r.Job]
+	switch {
+	case err != nil:
+	case r.Kind == state.AskCancel:
+		_, err = t.dropIfOver(r)
+	case r.Kind == state.AskBackfill, def.SpecRev == 0, def.Broken != nil:
+		t.log.Warn("request dropped: the job is not among the leader's jobs", zap.String("job", r.Job), zap.String("request", r.ID))
+		_, err = t.s.store.Drop(as.recording, t.held, acted)
+	default:
+		run := runAsked(r.Request)
+		run.Status, run.Reason = state.Skipped, state.ReasonRetired
+		run.Instance, run.Term = t.s.self.ID, t.held.Revision
+		run.FinishedAt = t.now().UTC().Truncate(time.Millisecond)
+		_, err = t.write(def, run, 0, def.View.Status.NextRunAt, &acted)
+	}
+	return func(t *term) error {
+		switch {
+		case errors.Is(err, state.ErrNotLeading):
+			return err
+		case err != nil && !errors.Is(err, state.ErrRequestGone):
+			t.log.Warn("request not answered, trying again", zap.String("job", r.Job), zap.String("request", r.ID), zap.Error(err))
+			time.AfterFunc(maxPause, func() {
+				t.tell(func(t *term) error {
+					if t.standing[r.Key].Revision == r.Revision {
+						t.operate(func() effect { return t.refuse(r) })
+					}
+					return nil
+				})
+			})
+		}
+		return nil
+	}
+}
