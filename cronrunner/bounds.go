@@ -66,18 +66,19 @@ func (s *Schedule) beforeLast(after, upTo time.Time, n int64) time.Time {
 // delayOf is a job's part of the jitter: the same at every instance, and after every failover, since it
 // follows from the name.
 func delayOf(name string, jitter time.Duration) time.Duration {
-	seconds := uint64(jitter / time.Second)
-	if jitter < time.Second {
+	seconds := int64(jitter / time.Second)
+	if seconds <= 0 {
 		return 0
 	}
-	h := fnv.New64a()
+	h := fnv.New32a()
 	_, _ = h.Write([]byte(name)) // never fails
-	// FNV's low bits follow the last byte closely; names such as job1, job2 are to be spread too.
-	sum := h.Sum64()
-	sum ^= sum >> 33
-	sum *= 0xff51afd7ed558ccd // a step of MurmurHash3's finaliser
-	sum ^= sum >> 33
-	return time.Duration(sum%seconds) * time.Second
+	// FNV's low bits follow the last bytes closely; names such as job1, job2 are to be spread too. These are
+	// steps of MurmurHash3's finaliser.
+	sum := h.Sum32()
+	sum ^= sum >> 16
+	sum *= 0x85ebca6b
+	sum ^= sum >> 13
+	return time.Duration(int64(sum)%seconds) * time.Second
 }
 
 // A job is due its delay after its scheduled times. It lives by a clock that is so much behind: at wall time

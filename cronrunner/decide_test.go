@@ -101,7 +101,8 @@ func TestDecide(t *testing.T) {
 		},
 		{"exhausted", minutely, situation{cursor: noon, since: at(-time.Hour), left: exhausted}, at(3 * time.Minute), nil},
 		{
-			"the last run", Job{Schedule: "* * * * * *", Overlap: Overlap{Policy: Queue}},
+			"the last run",
+			Job{Schedule: "* * * * * *", Overlap: Overlap{Policy: Queue}},
 			situation{cursor: noon, since: at(-time.Hour), room: busy, left: 2},
 			at(5 * time.Second),
 			[]string{"pending 12:00:01 schedule ", "pending 12:00:02 schedule "},
@@ -119,7 +120,8 @@ func TestDecide(t *testing.T) {
 			[]string{"pending 12:03:00 catch_up ", "pending 12:04:00 catch_up ", "skipped 12:05:00 schedule overlap"},
 		},
 		{
-			"all: the window cuts", Job{Schedule: "* * * * *", CatchUp: CatchUp{Policy: All, Window: 2 * time.Minute}},
+			"all: the window cuts",
+			Job{Schedule: "* * * * *", CatchUp: CatchUp{Policy: All, Window: 2 * time.Minute}},
 			situation{cursor: noon, since: at(4*time.Minute + 30*time.Second), room: busy},
 			at(4*time.Minute + 30*time.Second),
 			[]string{"missed 12:01:00..12:02:00 x2 catch_up window", "pending 12:03:00 catch_up ", "pending 12:04:00 catch_up "},
@@ -131,7 +133,8 @@ func TestDecide(t *testing.T) {
 			[]string{"missed 12:01:00..12:03:00 x3 catch_up limit", "pending 12:04:00 catch_up "},
 		},
 		{
-			"all: a day of seconds", Job{Schedule: "* * * * * *", CatchUp: CatchUp{Policy: All, Limit: 1}},
+			"all: a day of seconds",
+			Job{Schedule: "* * * * * *", CatchUp: CatchUp{Policy: All, Limit: 1}},
 			situation{cursor: noon, since: at(24*time.Hour + time.Millisecond)},
 			at(24*time.Hour + time.Millisecond),
 			[]string{"missed 12:00:01..11:59:59 x86399 catch_up limit", "running 12:00:00 catch_up "},

@@ -44,7 +44,7 @@ func (s *Store) control(ctx context.Context, job string, next Control) (Control,
 		if err != nil {
 			return Control{}, err
 		}
-		if !next.Paused && !def.Control.Paused && def.ControlRev != 0 && def.Broken == nil {
+		if !next.Paused && !def.Control.Paused && def.Broken == nil {
 			return def.Control, nil
 		}
 		controlKey := s.keys.Control(job)

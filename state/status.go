@@ -137,7 +137,7 @@ func (s JobStatus) NotRun(r *Run) JobStatus {
 		s.MissedTotal += r.Times()
 		s.MissedByReason = plus(s.MissedByReason, r.Reason, r.Times())
 	case Canceled:
-		s.CanceledTotal++
+		s.CanceledTotal += r.Times()
 	}
 	return s
 }

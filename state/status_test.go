@@ -20,9 +20,9 @@ func TestStatusCountersEqualTheRecords(t *testing.T) {
 		recovered := int64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			at = at.Add(time.Second)
-			r := Run{ID: RunID(at), Trigger: BySchedule, ScheduledAt: at}
+			r := Run{ID: RunID(at), Trigger: rapid.SampledFrom([]Trigger{BySchedule, ByCatchUp, ByHand, ByRetry, ByBackfill}).Draw(t, "trigger"), ScheduledAt: at}
 			before := st
-			switch what := rapid.SampledFrom([]string{"start", "finish", "recover", "skip", "miss", "queue", "merge", "dequeue"}).Draw(t, "what"); {
+			switch what := rapid.SampledFrom([]string{"start", "finish", "recover", "skip", "miss", "queue", "merge", "dequeue", "drop"}).Draw(t, "what"); {
 			case what == "start":
 				r.Status, r.Attempt, r.StartedAt = Running, 1, at
 				st = st.Started(&r)
@@ -40,7 +40,7 @@ func TestStatusCountersEqualTheRecords(t *testing.T) {
 				r.Status = Pending
 				st = st.Queued(&r)
 				queue = append(queue, r.ID)
-			case (what == "merge" || what == "dequeue") && len(queue) == 0:
+			case (what == "merge" || what == "dequeue" || what == "drop") && len(queue) == 0:
 				continue
 			case what == "merge":
 				r = records[queue[len(queue)-1]]
@@ -52,6 +52,11 @@ func TestStatusCountersEqualTheRecords(t *testing.T) {
 				r.Status, r.Attempt, r.StartedAt = Running, 1, at
 				st = st.Started(&r)
 				live = append(live, r.ID)
+			case what == "drop":
+				r = records[queue[0]]
+				queue = queue[1:]
+				r.Status, r.Reason = rapid.SampledFrom([]RunStatus{Canceled, Skipped}).Draw(t, "fate"), ReasonReplaced
+				st = st.NotRun(&r)
 			case len(live) == 0:
 				continue
 			case what == "recover":
@@ -72,13 +77,19 @@ func TestStatusCountersEqualTheRecords(t *testing.T) {
 
 		count := map[RunStatus]int64{}
 		reasons := map[string]int64{}
+		planned := int64(0)
 		for _, r := range records {
 			if r.Attempt > 0 {
 				count[r.Status]++
 			} else {
 				count[r.Status] += r.Times()
 			}
-			reasons[r.Reason] += r.Times()
+			if r.Status != Canceled {
+				reasons[r.Reason] += r.Times()
+			}
+			if r.Trigger.Scheduled() && (r.Attempt > 0 || r.Status == Pending) {
+				planned++
+			}
 		}
 		require.Equal(t, count[Succeeded], st.SucceededTotal)
 		require.Equal(t, count[Failed], st.FailedTotal)
@@ -87,6 +98,8 @@ func TestStatusCountersEqualTheRecords(t *testing.T) {
 		require.Equal(t, count[Missed], st.MissedTotal)
 		require.Equal(t, reasons[ReasonOverlap], st.SkippedByReason[ReasonOverlap])
 		require.Equal(t, reasons[ReasonSuperseded], st.MissedByReason[ReasonSuperseded])
+		require.Equal(t, reasons[ReasonReplaced], st.SkippedByReason[ReasonReplaced])
+		require.Equal(t, planned, st.ScheduledRunsTotal)
 		require.Equal(t, recovered, st.RecoveredTotal)
 		require.Len(t, st.Live, st.Running)
 		require.Len(t, queue, st.Pending)
