@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -34,8 +35,10 @@ func (e *panicError) Error() string { return e.text }
 
 // result is how a handler ended.
 type result struct {
-	err   error
-	cause error // why its context had ended by then; nil when it had not
+	err       error
+	cause     error         // why its context had ended by then; nil when it had not
+	permanent bool          // another attempt would fail too
+	after     time.Duration // the handler's own wish for the pause before the next attempt; 0 for none
 }
 
 // text is the error of a run that ended so. Who canceled it is in it, whatever the handler says.
@@ -57,73 +60,174 @@ type ended struct {
 	interrupted bool       // the run has not ended: it is to be recovered
 }
 
-// execute runs one attempt from its claim to its record. It calls returned when the handler has returned,
-// or will not be called.
-func (as *attempts) execute(a attempt, x *execution, returned func()) ended {
-	record := a.owned.Run
-	record.FencingToken = a.owned.Revision
-	log := as.s.log.With(zap.String("job", record.Job), zap.String("run", record.ID), zap.Int("attempt", record.Attempt))
-
-	ctx := x.ctx
+// execute runs a run that this instance owns, attempt by attempt, from its claim to its record.
+func (as *attempts) execute(a attempt, x *execution) ended {
 	defer x.cancel(nil)
 	// A claim may have been confirmed late, after an outage: then the lease answers again, or is gone.
 	a.grant.Await(as.handlers, a.job.lockMargin())
 	held, release := a.grant.Hold(context.Background(), a.job.lockMargin())
 	defer release()
 	defer context.AfterFunc(held, func() { x.cancel(ErrLockLost) })()
+	if held.Err() != nil {
+		x.cancel(ErrLockLost) // before the handler is called
+	}
 
-	run := &Run{record: record}
+	if !a.owned.Run.RetryAt.IsZero() { // taken over between two attempts
+		as.leaveSlot(x)
+		if e, over := as.tryAgain(&a, x); over {
+			return e
+		}
+	}
+	for {
+		log := as.logOf(&a)
+		end, res := as.try(log, &a, x)
+		var done bool
+		if end.Status, end.Reason, done = verdictOf(res); !done {
+			return as.interrupted(log, a, res.cause)
+		}
+		pause, again := a.job.retry(&end, &res, rand.Float64())
+		if !again || end.Status != state.Failed {
+			return as.record(log, a, end)
+		}
+		if err := as.recordRetry(log, &a, end, pause); err != nil {
+			return as.interrupted(log, a, err)
+		}
+		if e, over := as.tryAgain(&a, x); over {
+			return e
+		}
+	}
+}
+
+func (as *attempts) logOf(a *attempt) *zap.Logger {
+	r := &a.owned.Run
+	return as.s.log.With(zap.String("job", r.Job), zap.String("run", r.ID), zap.Int("attempt", r.Attempt))
+}
+
+// try makes one attempt, in the slot that was taken for it, and gives the slot back when the handler has
+// returned. The record that it returns has yet to be given its status.
+func (as *attempts) try(log *zap.Logger, a *attempt, x *execution) (state.Run, result) {
+	record := a.owned.Run
+	record.FencingToken = a.owned.Revision
+	run := &Run{record: record, notes: newNotes(as.s.store, a.owned, log)}
 	begun := time.Now()
 	end := record
 	end.StartedAt = as.s.cfg.Now().UTC().Truncate(time.Millisecond)
 	var res result
-	switch {
-	case held.Err() != nil:
-		res = result{err: ErrLockLost, cause: ErrLockLost}
-	case ctx.Err() != nil:
-		res = result{err: context.Cause(ctx), cause: context.Cause(ctx)}
-	default:
+	if cause := context.Cause(x.ctx); cause != nil {
+		res = result{err: cause, cause: cause}
+	} else {
 		as.s.observer.Observe(Started{Run: record, Delay: a.job.lateness(&record, end.StartedAt)})
 		log.Info("run started")
-		res = as.call(ctx, log, a.job, run)
+		res = as.call(x.ctx, log, a.job, run)
 	}
-	returned()
+	as.leaveSlot(x)
 
 	took := time.Since(begun)
 	end.FinishedAt = end.StartedAt.Add(took).Truncate(time.Millisecond)
 	end.DurationMS = took.Milliseconds()
 	end.Output, end.ExitCode = run.result()
+	end.Error = res.text()
+	if p, noted := run.notes.close(); noted {
+		end.Progress, a.owned.Noted = p, true
+	}
 	if end.Attempt == 1 {
 		end.LatenessMS = a.job.lateness(&end, end.StartedAt).Milliseconds() // the claim may have taken long
 	}
-	var done bool
-	if end.Status, end.Reason, done = verdictOf(res); !done {
-		return as.interrupted(log, a, res.cause)
+	return end, res
+}
+
+// tryAgain waits for the time of the next attempt and begins it. If the run is over instead, or is left to
+// whoever leads, it says so.
+func (as *attempts) tryAgain(a *attempt, x *execution) (e ended, over bool) {
+	log := as.logOf(a)
+	if err := as.awaitRetry(x, a.owned.Run.RetryAt); err != nil {
+		status, reason, done := verdictOf(result{err: err, cause: err})
+		if !done || errors.Is(err, ErrDraining) { // another instance goes on with it, at the same time
+			return as.interrupted(log, *a, err), true
+		}
+		end := a.owned.Run
+		end.Status, end.Reason, end.Error, end.RetryAt = status, reason, err.Error(), time.Time{}
+		end.FinishedAt = as.s.cfg.Now().UTC().Truncate(time.Millisecond)
+		return as.record(log, *a, end), true
 	}
-	end.Error = res.text()
-	return as.record(log, a, end)
+	next := nextTry(a.owned.Run, a.job, as.s.cfg.Now().UTC().Truncate(time.Millisecond))
+	err := as.persist(log, "next attempt", func() error {
+		owned, view, err := as.s.store.Again(as.recording, a.owned, next, a.view)
+		if err == nil {
+			a.owned, a.view = owned, view
+		}
+		return err
+	})
+	if err != nil {
+		as.leaveSlot(x)
+		return as.interrupted(log, *a, err), true
+	}
+	return ended{}, false
+}
+
+// awaitRetry waits until retryAt, and then for a slot. Its error is why there is to be no next attempt here: the
+// cause of the run's context, or ErrDraining.
+func (as *attempts) awaitRetry(x *execution, retryAt time.Time) error {
+	timer := time.NewTimer(min(retryAt.Sub(as.s.cfg.Now()), MaxRetryPause)) // other machines' clocks may be ahead
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-x.ctx.Done():
+		return context.Cause(x.ctx)
+	case <-as.stopped:
+		return ErrDraining
+	}
+	for {
+		free := as.freed()
+		if as.enterSlot(x) {
+			return nil
+		}
+		select {
+		case <-free:
+		case <-x.ctx.Done():
+			return context.Cause(x.ctx)
+		case <-as.stopped:
+			return ErrDraining
+		}
+	}
+}
+
+// recordRetry writes that an attempt has failed and when the next one begins.
+func (as *attempts) recordRetry(log *zap.Logger, a *attempt, end state.Run, pause time.Duration) error {
+	next := failedAttempt(end, as.s.cfg.Now().UTC().Add(pause).Truncate(time.Millisecond))
+	err := as.persist(log, "failed attempt", func() error {
+		owned, view, err := as.s.store.Retry(as.recording, a.owned, next, a.view)
+		if err == nil {
+			a.owned, a.view = owned, view
+		}
+		return err
+	})
+	if err == nil {
+		log.Warn("attempt failed, trying again", zap.Duration("in", pause), zap.String("error", state.CutHead(end.Error, maxLogged)))
+		as.s.observer.Observe(Retried{Run: next})
+	}
+	return err
 }
 
 // call calls the handler with its time limit, and watches that it returns in time when its context ends.
 func (as *attempts) call(ctx context.Context, log *zap.Logger, j *job, run *Run) result {
 	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, ErrTimeout)
 	defer cancel()
-	returned := make(chan error, 1)
+	returned := make(chan result, 1)
 	go func() { // waited for below, however long it takes
-		err := errUnreturned
+		res := result{err: errUnreturned}
 		defer func() {
 			if v := recover(); v != nil {
-				err = &panicError{text: fmt.Sprintf("panic: %v\n\n%s", v, debug.Stack())}
+				res = result{err: &panicError{text: fmt.Sprintf("panic: %v\n\n%s", v, debug.Stack())}}
 			}
-			returned <- err
+			returned <- res
 		}()
-		if err = j.Handler(ctx, run); err != nil {
-			err = errors.New(err.Error()) // its text, made where it can do no harm: it is the user's code
-		}
+		res = resultOf(j.Handler(ctx, run))
 	}()
 	select {
-	case err := <-returned:
-		return result{err: err, cause: context.Cause(ctx)}
+	case res := <-returned:
+		res.cause = context.Cause(ctx)
+		return res
 	case <-ctx.Done():
 	}
 	cause := context.Cause(ctx)
@@ -132,8 +236,9 @@ func (as *attempts) call(ctx context.Context, log *zap.Logger, j *job, run *Run)
 	defer late.Stop()
 	for {
 		select {
-		case err := <-returned:
-			return result{err: err, cause: cause}
+		case res := <-returned:
+			res.cause = cause
+			return res
 		case <-late.C:
 			log.Error("handler has not returned in time after its context ended; it keeps the job's lock while it can",
 				zap.Duration("grace", j.Grace), zap.NamedError("cause", cause))
@@ -141,6 +246,19 @@ func (as *attempts) call(ctx context.Context, log *zap.Logger, j *job, run *Run)
 			late.Reset(j.Timeout)
 		}
 	}
+}
+
+// resultOf reads a handler's error where it can do no harm: it is the user's code. What is kept is its text.
+func resultOf(err error) (res result) {
+	if err == nil {
+		return res
+	}
+	_, res.permanent = errors.AsType[*permanentError](err)
+	if later, ok := errors.AsType[*retryAfterError](err); ok {
+		res.after = later.pause
+	}
+	res.err = errors.New(err.Error())
+	return res
 }
 
 // verdictOf says how a run ended whose handler returned so. done is false when it has not ended: its
@@ -168,27 +286,38 @@ func verdictOf(res result) (status state.RunStatus, reason string, done bool) {
 	}
 }
 
-// record writes the end of a run until it is written, or refused because the run is not ours any more,
-// or the instance gives up at the end of its shutdown.
+// record writes the end of a run.
 func (as *attempts) record(log *zap.Logger, a attempt, end state.Run) ended {
+	var view state.View
+	a.owned.Noted = a.owned.Noted || a.owned.Scope == state.PerJob // of an earlier run
+	err := as.persist(log, "end of run", func() (err error) {
+		view, err = as.s.store.Finish(as.recording, a.owned, end, a.view)
+		return err
+	})
+	if err != nil {
+		return as.interrupted(log, a, err)
+	}
+	logEnd(log, &end)
+	as.s.observer.Observe(Recorded{Run: end, Status: view.Status})
+	return ended{job: end.Job, view: view}
+}
+
+// persist writes something of a run of ours until it is written, or refused because the run is not ours any
+// more, or the instance gives up at the end of its shutdown.
+func (as *attempts) persist(log *zap.Logger, what string, write func() error) error {
 	const pause, maxPause = 100 * time.Millisecond, 5 * time.Second
 	for wait := pause; ; wait = min(2*wait, maxPause) {
-		view, err := as.s.store.Finish(as.recording, a.owned, end, a.view)
-		if err == nil {
-			logEnd(log, &end)
-			as.s.observer.Observe(Recorded{Run: end, Status: view.Status})
-			return ended{job: end.Job, view: view}
-		}
-		if errors.Is(err, state.ErrNotOwner) {
-			return as.interrupted(log, a, err)
+		err := write()
+		if err == nil || errors.Is(err, state.ErrNotOwner) || errors.Is(err, state.ErrLocked) {
+			return err
 		}
 		if as.recording.Err() != nil {
-			return as.interrupted(log, a, fmt.Errorf("its end could not be recorded before this instance ended: %w", err))
+			return fmt.Errorf("%s could not be recorded before this instance ended: %w", what, err)
 		}
-		log.Warn("end of run not recorded, trying again", zap.String("status", string(end.Status)), zap.Error(err))
+		log.Warn(what+" not recorded, trying again", zap.Error(err))
 		select {
 		case <-as.recording.Done():
-		case <-time.After(wait):
+		case <-time.After(wait/2 + rand.N(wait)):
 		}
 	}
 }

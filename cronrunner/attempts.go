@@ -34,23 +34,24 @@ type attempts struct {
 	cancels  map[string]state.Request // by job/run, what is to be canceled, here or elsewhere
 	claims   map[string]int           // by job; claims that are not settled
 	slots    int                      // taken
-	draining bool
-	aborted  chan struct{} // closed by abort
-	listener func(ended)   // of the term; nil between terms
+	free     chan struct{}            // closed and replaced when one is given back
+	stopped  chan struct{}            // closed when Run's context has ended
+	aborted  chan struct{}            // closed by abort
+	listener func(ended)              // of the term; nil between terms
 }
 
 // execution is an attempt that is being executed.
 type execution struct {
 	ctx      context.Context //nolint:containedctx // it begins where cancel can be found, and lasts for one call
 	cancel   context.CancelCauseFunc
-	returned chan struct{} // closed when the handler has returned
+	returned chan struct{} // closed when the handler has returned; another one when it is called again
 }
 
 func newAttempts(s *Scheduler, leases *state.Leases) *attempts {
 	as := &attempts{
 		s: s, leases: leases,
 		running: make(map[string]*execution), cancels: make(map[string]state.Request), claims: make(map[string]int),
-		aborted: make(chan struct{}),
+		aborted: make(chan struct{}), stopped: make(chan struct{}), free: make(chan struct{}),
 	}
 	as.handlers, as.cancel = context.WithCancelCause(context.Background())
 	as.recording, as.giveUp = context.WithCancel(context.Background())
@@ -69,8 +70,8 @@ func (as *attempts) reserve() bool {
 	return true
 }
 
-// free reports whether a slot is free.
-func (as *attempts) free() bool {
+// hasFree reports whether a slot is free.
+func (as *attempts) hasFree() bool {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	return as.slots < as.s.cfg.MaxConcurrent
@@ -78,13 +79,47 @@ func (as *attempts) free() bool {
 
 func (as *attempts) release() {
 	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.releaseLocked()
+}
+
+func (as *attempts) releaseLocked() {
 	as.slots--
-	as.mu.Unlock()
+	close(as.free)
+	as.free = make(chan struct{})
+}
+
+// freed is closed when a slot is given back.
+func (as *attempts) freed() <-chan struct{} {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	return as.free
+}
+
+// leaveSlot gives back the slot of an execution whose handler is not called now.
+func (as *attempts) leaveSlot(x *execution) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	close(x.returned)
+	as.releaseLocked()
+}
+
+// enterSlot takes a slot for the next attempt of an execution, if one is free.
+func (as *attempts) enterSlot(x *execution) bool {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	if as.slots >= as.s.cfg.MaxConcurrent {
+		return false
+	}
+	as.slots++
+	x.returned = make(chan struct{})
+	return true
 }
 
 // start executes an attempt in a slot that was reserved. It is called from one of the operations in
 // work, so drain has not returned; it may have found no handler running already.
 func (as *attempts) start(a attempt) {
+	a.owned.Scope = a.job.Checkpoint
 	key := a.owned.Run.Job + "/" + a.owned.Run.ID
 	x := &execution{returned: make(chan struct{})}
 	x.ctx, x.cancel = context.WithCancelCause(as.handlers)
@@ -95,10 +130,7 @@ func (as *attempts) start(a attempt) {
 	}
 	as.mu.Unlock()
 	as.work.Go(func() {
-		e := as.execute(a, x, func() {
-			as.release()
-			close(x.returned)
-		})
+		e := as.execute(a, x)
 		as.mu.Lock()
 		delete(as.running, key)
 		listener := as.listener
@@ -175,14 +207,14 @@ func (as *attempts) drain(limit time.Duration) {
 func (as *attempts) stopping() {
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	as.draining = true
+	close(as.stopped)
 }
 
 // abort ends the handlers' contexts, and makes drain wait for nothing more but them, now or later.
 func (as *attempts) abort() {
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	if as.draining && !isClosed(as.aborted) {
+	if isClosed(as.stopped) && !isClosed(as.aborted) {
 		close(as.aborted)
 		as.cancel(ErrDraining)
 	}

@@ -17,7 +17,7 @@ func (s *Schedule) Within(start, end time.Time) *Schedule {
 	bounded := *s
 	b := boundedPlan{plan: s.plan, start: minUnix, end: maxUnix}
 	if !start.IsZero() {
-		b.start = supported(start.Add(time.Second - time.Nanosecond)) // the first whole second
+		b.start = supported(start.Add(time.Second - time.Nanosecond)) // times are whole seconds
 	}
 	if !end.IsZero() {
 		b.end = supported(end)

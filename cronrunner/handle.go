@@ -26,6 +26,7 @@ var (
 // Run is what a handler knows of the run that it does. Safe for concurrent use.
 type Run struct {
 	record state.Run // as claimed
+	notes  *notes
 
 	mu       sync.Mutex
 	output   string

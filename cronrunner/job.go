@@ -111,6 +111,10 @@ type Job struct {
 	Overlap  Overlap
 	CatchUp  CatchUp
 	Recovery Recovery
+	Retry    Retry
+	// Checkpoint is how long checkpoints last: PerRun (default), for the attempts of one run, or PerJob, carried on
+	// from run to run until one succeeds.
+	Checkpoint state.Scope
 	// Start and End are the first and the last scheduled time that there can be, both included. Default none.
 	Start, End time.Time
 	// MaxRuns is how many runs the schedule yields, over all time; then it is exhausted. What is skipped or
@@ -163,6 +167,8 @@ func (j Job) WithDefaults() Job {
 	j.CatchUp.Window = orDefault(j.CatchUp.Window, DefaultCatchUpWindow)
 	j.Recovery.Policy = orDefault(j.Recovery.Policy, Resume)
 	j.Recovery.Max = orDefault(j.Recovery.Max, DefaultMaxRecoveries)
+	j.Retry = j.Retry.withDefaults()
+	j.Checkpoint = orDefault(j.Checkpoint, state.PerRun)
 	j.Timeout = orDefault(j.Timeout, DefaultTimeout)
 	j.LockTTL = orDefault(j.LockTTL, DefaultLockTTL)
 	j.Grace = orDefault(j.Grace, min(j.LockTTL/4, MaxGrace))
@@ -181,8 +187,13 @@ func (j Job) compile() (*job, error) {
 	schedule, err := j.parseSchedule(fault)
 	if err != nil {
 		fault("schedule", fmt.Errorf("%q: %w", j.Schedule, err))
-	} else {
-		schedule = j.bound(schedule, fault)
+	}
+	if sound := j.checkBounds(fault); sound && err == nil {
+		schedule = schedule.Within(j.Start, j.End)
+		if schedule.Next(time.Unix(minUnix, 0)).IsZero() {
+			fault("schedule", fmt.Errorf("%q: never fires from %s to %s", j.Schedule,
+				orDefault(rfc3339(j.Start), "the beginning"), orDefault(rfc3339(j.End), "the end")))
+		}
 	}
 	j.checkSize(fault)
 	j.Overlap.check(fault)
@@ -192,6 +203,13 @@ func (j Job) compile() (*job, error) {
 	}
 	if j.Recovery.Max < 0 {
 		fault("max_recoveries", fmt.Errorf("%d is negative", j.Recovery.Max))
+	}
+	j.Retry.check(fault)
+	switch {
+	case j.Checkpoint != state.PerRun && j.Checkpoint != state.PerJob:
+		fault("checkpoint", fmt.Errorf("%q is not a scope of checkpoints; use %q or %q", j.Checkpoint, state.PerRun, state.PerJob))
+	case j.Checkpoint == state.PerJob && j.Overlap.Policy == Allow:
+		fault("checkpoint", fmt.Errorf("%q contradicts overlap %q: runs at the same time would overwrite each other's", state.PerJob, Allow))
 	}
 	if j.Timeout < time.Millisecond {
 		fault("timeout", fmt.Errorf("%s is too short to start anything", j.Timeout))
@@ -226,9 +244,9 @@ func (c CatchUp) check(overlap OverlapPolicy, fault func(string, error)) {
 		case c.Limit < 1 || c.Limit > MaxCatchUpLimit:
 			fault("catch_up.limit", fmt.Errorf("%d is not between 1 and %d", c.Limit, MaxCatchUpLimit))
 		case overlap == Coalesce:
-			fault("catch_up", fmt.Errorf("%q contradicts overlap %q, which has one run stand for all that passed; leave it out", All, Coalesce))
+			fault("catch_up", fmt.Errorf("%q contradicts overlap %q, which has one run stand for all that passed; use %q", All, Coalesce, Latest))
 		case overlap == Replace:
-			fault("catch_up", fmt.Errorf("%q contradicts overlap %q, which runs the newest only; leave it out", All, Replace))
+			fault("catch_up", fmt.Errorf("%q contradicts overlap %q, which runs the newest only; use %q", All, Replace, Latest))
 		}
 	case Latest, None:
 		if c.Limit != 0 {
@@ -242,8 +260,9 @@ func (c CatchUp) check(overlap OverlapPolicy, fault func(string, error)) {
 	}
 }
 
-// bound checks what limits the schedule, and returns it with its first and last time.
-func (j *Job) bound(s *Schedule, fault func(string, error)) *Schedule {
+// checkBounds checks what limits the schedule, whatever that is, and reports whether start and end make sense.
+// Scheduled times are whole seconds, so start and end are too from here on.
+func (j *Job) checkBounds(fault func(string, error)) (sound bool) {
 	if j.MaxRuns < 0 {
 		fault("max_runs", fmt.Errorf("%d is negative", j.MaxRuns))
 	}
@@ -253,14 +272,27 @@ func (j *Job) bound(s *Schedule, fault func(string, error)) *Schedule {
 	case j.Jitter%time.Second != 0:
 		fault("jitter", fmt.Errorf("%s: use whole seconds", j.Jitter))
 	}
-	bounded := s.Within(j.Start, j.End)
-	switch {
-	case !j.End.IsZero() && j.End.Before(j.Start):
-		fault("end", fmt.Errorf("%s is before the start, %s", rfc3339(j.End), rfc3339(j.Start)))
-	case bounded.Next(time.Unix(minUnix, 0)).IsZero():
-		fault("schedule", fmt.Errorf("%q: never fires from %s to %s", j.Schedule, orDefault(rfc3339(j.Start), "the beginning"), orDefault(rfc3339(j.End), "the end")))
+	sound = true
+	inYears := func(field string, t time.Time) {
+		if year := t.UTC().Year(); !t.IsZero() && (year < 1970 || year > 9999) {
+			fault(field, fmt.Errorf("%s: use a year from 1970 to 9999", t.UTC().Format(time.DateTime)))
+			sound = false
+		}
 	}
-	return bounded
+	inYears("start", j.Start)
+	inYears("end", j.End)
+	if !sound {
+		return false
+	}
+	if !j.Start.IsZero() {
+		j.Start = j.Start.Add(time.Second - time.Nanosecond).Truncate(time.Second)
+	}
+	j.End = j.End.Truncate(time.Second)
+	if !j.End.IsZero() && j.End.Before(j.Start) {
+		fault("end", fmt.Errorf("%s is before the start, %s", rfc3339(j.End), rfc3339(j.Start)))
+		return false
+	}
+	return true
 }
 
 // rfc3339 renders t; "" when it is zero.

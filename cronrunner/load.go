@@ -152,6 +152,7 @@ func specOf(j *job) state.Spec {
 		Overlap: string(j.Overlap.Policy), Limit: j.Overlap.Limit,
 		CatchUp: string(j.CatchUp.Policy), CatchUpMax: j.CatchUp.Limit, Window: state.Duration(j.CatchUp.Window),
 		Recovery: string(j.Recovery.Policy), Recoveries: j.Recovery.Max,
+		Checkpoint: j.Checkpoint, Retry: j.Retry.spec(),
 		Timeout: state.Duration(j.Timeout), LockTTL: state.Duration(j.LockTTL), Grace: state.Duration(j.Grace),
 		Labels: j.Labels,
 	}

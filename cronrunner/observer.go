@@ -42,6 +42,8 @@ type (
 		Run   state.Run
 		Cause error
 	}
+	// Retried is a run one of whose attempts has failed; the next one begins at Run.RetryAt.
+	Retried struct{ Run state.Run }
 	// Recovered is a run of a lost instance that this one goes on with.
 	Recovered struct{ Run state.Run }
 	// Overrunning is a handler that has not returned in time after its context ended.
@@ -62,6 +64,7 @@ func (Deposed) event()     {}
 func (Started) event()     {}
 func (Recorded) event()    {}
 func (Interrupted) event() {}
+func (Retried) event()     {}
 func (Recovered) event()   {}
 func (Overrunning) event() {}
 func (Planned) event()     {}

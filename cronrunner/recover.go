@@ -138,7 +138,7 @@ func (t *term) recoverRun(j *job, def state.Definition, view state.View, id stri
 		}
 	}
 	now := t.now().UTC().Truncate(time.Millisecond)
-	was := state.Owned{Run: lost, UID: def.Spec.UID, Revision: rev}
+	was := state.Owned{Run: lost, UID: def.Spec.UID, Revision: rev, Scope: def.Spec.Checkpoint}
 	if cause := t.notToGoOn(j, def, id); cause != nil {
 		end := canceledLost(lost, cause, now)
 		view, err = t.s.store.Abandon(as.recording, t.held, was, end, view)
@@ -224,10 +224,12 @@ func mayResume(j *job, r *state.Run) (why string, ok bool) {
 		return "its job is not among the leader's jobs", false
 	case r.Attempt == 0:
 		return "its record was deleted or cannot be decoded", false
+	case !r.RetryAt.IsZero():
+		return "", true // it was between two attempts: nothing was cut off
 	case j.Recovery.Policy == Fail:
 		return "its job is not resumed (recovery: fail)", false
-	case r.Attempt > j.Recovery.Max:
-		return fmt.Sprintf("it was recovered %d times already", j.Recovery.Max), false
+	case r.Recoveries >= j.Recovery.Max:
+		return fmt.Sprintf("it was recovered %d times already", r.Recoveries), false
 	default:
 		return "", true
 	}
@@ -244,13 +246,19 @@ func failLost(r state.Run, why string, now time.Time) state.Run {
 	return r
 }
 
-// nextAttempt is the record of the attempt after the lost one.
+// nextAttempt is the record of the attempt after the lost one. If the run was between two attempts, none was
+// lost: it goes on waiting for its next.
 func nextAttempt(r state.Run, j *job, instance string, term int64, now time.Time) state.Run {
+	if !r.RetryAt.IsZero() {
+		r.Instance, r.Term, r.FencingToken = instance, term, 0
+		return r
+	}
 	r.Attempts = append(append([]state.Attempt{}, r.Attempts...), state.Attempt{
 		Attempt: r.Attempt, Instance: r.Instance, FencingToken: r.FencingToken,
 		StartedAt: r.StartedAt, EndedAt: now, Reason: state.ReasonInstanceLost,
 	})
 	r.Attempt++
+	r.Recoveries++
 	r.Instance, r.Term, r.StartedAt, r.FencingToken = instance, term, now, 0
 	r.TimeoutMS = j.Timeout.Milliseconds()
 	return r

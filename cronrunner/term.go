@@ -193,7 +193,7 @@ func (t *term) pass(now time.Time) {
 		t.toLoad = t.toLoad[1:]
 		t.operate(func() effect { return t.loadJobs(chunk) })
 	}
-	for len(t.waiting) > 0 && len(t.ops) < maxOperations && t.s.attempts.free() {
+	for len(t.waiting) > 0 && len(t.ops) < maxOperations && t.s.attempts.hasFree() {
 		js := t.waiting[0]
 		t.waiting = t.waiting[1:]
 		js.queued = false

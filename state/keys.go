@@ -93,6 +93,17 @@ func (k Keys) Runs(job string) string { return k.root + "jobs/" + job + "/runs/"
 // Run is where the record of a run stands.
 func (k Keys) Run(job, id string) string { return k.Runs(job) + id }
 
+// Progress is where a run's owner says how far it is.
+func (k Keys) Progress(job, run string) string { return k.root + "jobs/" + job + "/progress/" + run }
+
+// Checkpoint is where a run's owner keeps its checkpoint.
+func (k Keys) Checkpoint(job, run string) string {
+	return k.root + "jobs/" + job + "/checkpoints/" + run
+}
+
+// JobCheckpoint is where the checkpoint stands of a job that carries it on from run to run.
+func (k Keys) JobCheckpoint(job string) string { return k.root + "jobs/" + job + "/checkpoint" }
+
 // Statuses is the prefix of all jobs' status keys: one per job, so listing it lists the jobs.
 func (k Keys) Statuses() string { return k.root + "status/" }
 

@@ -100,7 +100,7 @@ type HeldLock struct {
 
 // Owned is what an owner of the lock would unlock it with.
 func (l *HeldLock) Owned() Owned {
-	return Owned{Run: Run{Job: l.Job, ID: l.Run}, Revision: l.Revision, Shared: l.Shared}
+	return Owned{Run: Run{Job: l.Job, ID: l.Run}, Locked: l.Revision, Shared: l.Shared}
 }
 
 // Instances reads who takes part. A value that cannot be decoded is shown by its key alone.

@@ -28,6 +28,8 @@ type Spec struct {
 	Window      Duration          `json:"catch_up_window,omitempty"`
 	Recovery    string            `json:"recovery"`
 	Recoveries  int               `json:"max_recoveries,omitempty"`
+	Checkpoint  Scope             `json:"checkpoint,omitempty"`
+	Retry       *RetrySpec        `json:"retry,omitempty"`
 	Timeout     Duration          `json:"timeout"`
 	LockTTL     Duration          `json:"lock_ttl"`
 	Grace       Duration          `json:"grace"`
@@ -35,6 +37,14 @@ type Spec struct {
 	Retired     bool              `json:"retired,omitempty"` // no longer among the leader's jobs
 	CreatedAt   time.Time         `json:"created_at"`
 	UpdatedAt   time.Time         `json:"updated_at"`
+}
+
+// RetrySpec is how failed attempts are followed by others.
+type RetrySpec struct {
+	MaxAttempts int      `json:"max_attempts"`
+	Initial     Duration `json:"initial"`
+	Max         Duration `json:"max"`
+	Multiplier  float64  `json:"multiplier"`
 }
 
 // Lock is the value of a lock key.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -103,10 +104,16 @@ func (s *Store) Submit(ctx context.Context, r Request) (Request, error) {
 // ErrBadRequest is a request that makes no sense.
 var ErrBadRequest = errors.New("bad request")
 
+// argName is what can be part of the name of an environment variable.
+var argName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 func (r *Request) check() error {
 	size := 0
 	for k, v := range r.Args {
 		size += len(k) + len(v)
+		if !argName.MatchString(k) {
+			return fmt.Errorf("%w: argument %q: use letters, digits and '_', not beginning with a digit", ErrBadRequest, k)
+		}
 	}
 	switch {
 	case size > MaxArgs:

@@ -130,6 +130,7 @@ func TestARequestThatMakesNoSenseIsRefused(t *testing.T) {
 		{Request{Kind: AskBackfill}, ErrBadRequest},
 		{Request{Kind: AskBackfill, From: f.at, To: f.at.Add(-time.Second)}, ErrBadRequest},
 		{Request{Kind: AskTrigger, Args: map[string]string{"a": strings.Repeat("x", MaxArgs)}}, ErrBadRequest},
+		{Request{Kind: AskTrigger, Args: map[string]string{"no-name": ""}}, ErrBadRequest},
 		{Request{Kind: AskTrigger, Job: "nobody"}, ErrNotFound},
 		{Request{Kind: AskTrigger, Job: "no/name"}, ErrBadName},
 		{Request{Kind: AskCancel, Run: "20200101T000000Z"}, ErrNotFound},

@@ -76,6 +76,7 @@ const (
 	ReasonSuperseded   = "superseded"    // missed: a newer scheduled time ran in its place
 	ReasonLimit        = "limit"         // missed: more times had passed than are caught up
 	ReasonWindow       = "window"        // missed: older than the catch-up window
+	ReasonFailed       = "failed"        // of an attempt that was followed by another: its handler said so
 	ReasonTimeout      = "timeout"       // failed: the attempt's time limit
 	ReasonPanic        = "panic"         // failed: the handler panicked
 	ReasonInstanceLost = "instance_lost" // failed: its instance died and it may not be resumed
@@ -102,7 +103,11 @@ type Run struct {
 	FencingToken int64     `json:"fencing_token,omitempty"`
 	Error        string    `json:"error,omitempty"`
 	ExitCode     *int      `json:"exit_code,omitempty"`
-	Output       string    `json:"output,omitempty"` // tail
+	Output       string    `json:"output,omitempty"`     // tail
+	Progress     *Progress `json:"progress,omitempty"`   // the last, of a run that is over
+	Retries      int       `json:"retries,omitempty"`    // attempts that failed and were followed by another
+	Recoveries   int       `json:"recoveries,omitempty"` // attempts that were cut off by the loss of their instance
+	RetryAt      time.Time `json:"retry_at,omitzero"`    // when the next attempt begins, of a run that waits for that
 	Attempts     []Attempt `json:"attempts,omitempty"`
 	Count        int64     `json:"count,omitempty"` // scheduled times that this record stands for, when more than one
 	Until        time.Time `json:"until,omitzero"`  // last of them

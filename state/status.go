@@ -36,6 +36,7 @@ type JobStatus struct {
 	SkippedByReason     map[string]int64 `json:"skipped_by_reason,omitempty"`
 	MissedTotal         int64            `json:"missed_total,omitempty"`
 	MissedByReason      map[string]int64 `json:"missed_by_reason,omitempty"`
+	RetriedTotal        int64            `json:"retried_total,omitempty"`
 	RecoveredTotal      int64            `json:"recovered_total,omitempty"`
 	ConsecutiveFailures int64            `json:"consecutive_failures,omitempty"`
 	MeanDurationMS      float64          `json:"mean_duration_ms,omitempty"`
@@ -92,6 +93,12 @@ func (s JobStatus) Started(r *Run) JobStatus {
 func (s JobStatus) Recovered(r *Run) JobStatus {
 	s.RecoveredTotal++
 	s.LastStartedAt = r.StartedAt
+	return s
+}
+
+// Retried accounts for an attempt of r that failed and is to be followed by another.
+func (s JobStatus) Retried() JobStatus {
+	s.RetriedTotal++
 	return s
 }
 

@@ -74,7 +74,10 @@ type Owned struct {
 	Run      Run
 	UID      string
 	Revision int64
-	Shared   bool // the lock is of the run alone
+	Shared   bool  // the lock is of the run alone
+	Locked   int64 // create revision of the lock
+	Scope    Scope // of its checkpoints; PerRun when empty
+	Noted    bool  // it may have progress or checkpoints, which go when it ends
 }
 
 // Claim makes the run ours and locks its job, if the term is held, the run has no record or is pending as
@@ -98,7 +101,7 @@ func (s *Store) Claim(ctx context.Context, c Claim) (Owned, View, error) {
 		},
 		extra: append(ops, s.putLock(&c.Run, c.Shared, c.Lease)),
 	})
-	return Owned{Run: c.Run, UID: c.UID, Revision: rev, Shared: c.Shared}, view, err
+	return Owned{Run: c.Run, UID: c.UID, Revision: rev, Shared: c.Shared, Locked: rev}, view, err
 }
 
 // Verdict is a leader's decision that a scheduled time is not run, or not now.
@@ -149,13 +152,50 @@ func (s *Store) Finish(ctx context.Context, o Owned, end Run, view View) (View, 
 	if err := step(o.Run.Status, end.Status); err != nil {
 		return view, err
 	}
+	ops := []clientv3.Op{clientv3.OpTxn(s.lockIsOurs(&o), s.deleteLock(&o), nil), s.settleCancel(&end)}
+	if o.Noted {
+		ops = append(ops, s.clearNotes(&end, o.Scope)...)
+	}
 	_, view, err := s.apply(ctx, transition{
-		guards: []guard{{key: s.keys.Run(end.Job, end.ID), want: o.Revision, refused: ErrNotOwner}},
-		run:    end, uid: o.UID, view: view,
+		guards: []guard{s.isOwner(&o)}, run: end, uid: o.UID, view: view,
 		account: func(st JobStatus) JobStatus { return st.Finished(&end) },
-		extra:   []clientv3.Op{clientv3.OpTxn(s.lockIsOurs(&o), s.deleteLock(&o), nil), s.settleCancel(&end)},
+		extra:   ops,
 	})
 	return view, err
+}
+
+func (s *Store) isOwner(o *Owned) guard {
+	return guard{key: s.keys.Run(o.Run.Job, o.Run.ID), want: o.Revision, refused: ErrNotOwner}
+}
+
+// Retry writes that an attempt of ours has failed and that another begins at next.RetryAt. The run stays ours,
+// and locked. Its error is ErrNotOwner.
+func (s *Store) Retry(ctx context.Context, o Owned, next Run, view View) (Owned, View, error) {
+	rev, view, err := s.apply(ctx, transition{
+		guards: []guard{s.isOwner(&o)}, run: next, uid: o.UID, view: view,
+		account: JobStatus.Retried,
+	})
+	if err == nil {
+		o.Run, o.Revision = next, rev
+	}
+	return o, view, err
+}
+
+// Again begins the next attempt of a run of ours, which is still locked by us. Its revision is the fencing
+// token. Errors: ErrNotOwner, ErrLocked.
+func (s *Store) Again(ctx context.Context, o Owned, next Run, view View) (Owned, View, error) {
+	lock := guard{key: s.lockKey(&o.Run, o.Shared), created: true, want: o.Locked, refused: ErrLocked}
+	rev, view, err := s.apply(ctx, transition{
+		guards: []guard{s.isOwner(&o), lock}, run: next, uid: o.UID, view: view,
+		account: func(st JobStatus) JobStatus {
+			st.LastStartedAt = next.StartedAt
+			return st
+		},
+	})
+	if err == nil {
+		o.Run, o.Revision = next, rev
+	}
+	return o, view, err
 }
 
 // settleCancel deletes the request to cancel a run that ends, if there is one: nothing can come of it later.
@@ -164,7 +204,7 @@ func (s *Store) settleCancel(run *Run) clientv3.Op {
 }
 
 func (s *Store) lockIsOurs(o *Owned) []clientv3.Cmp {
-	return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.lockKey(&o.Run, o.Shared)), "=", o.Revision)}
+	return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.lockKey(&o.Run, o.Shared)), "=", o.Locked)}
 }
 
 func (s *Store) deleteLock(o *Owned) []clientv3.Op {
@@ -200,7 +240,7 @@ func (s *Store) TakeOver(ctx context.Context, t Succession) (Owned, View, error)
 		account: func(st JobStatus) JobStatus { return st.Recovered(&t.Next) },
 		extra:   []clientv3.Op{s.putLock(&t.Next, t.Shared, t.Lease)},
 	})
-	return Owned{Run: t.Next, UID: t.Lost.UID, Revision: rev, Shared: t.Shared}, view, err
+	return Owned{Run: t.Next, UID: t.Lost.UID, Revision: rev, Shared: t.Shared, Locked: rev, Noted: true}, view, err
 }
 
 // Abandon ends a run whose instance was lost and which may not be resumed, or takes one that has ended, as
@@ -217,7 +257,7 @@ func (s *Store) Abandon(ctx context.Context, term Term, lost Owned, end Run, vie
 			}
 			return st.Finished(&end)
 		},
-		extra: []clientv3.Op{s.settleCancel(&end)},
+		extra: append(s.clearNotes(&end, lost.Scope), s.settleCancel(&end)),
 	})
 	return view, err
 }

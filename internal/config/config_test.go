@@ -111,7 +111,7 @@ func TestParse_Faults(t *testing.T) {
 		"unknown field":         {job(daily, hello, "timeot: 5m"), []string{`f:5: a.timeot: unknown field; did you mean timeout?`}},
 		"another's field":       {job(`cron: "@daily"`, hello), []string{`f:2: a.schedule: is missing`, `f:3: a.cron: unknown field; did you mean schedule?`}},
 		"another way to write":  {job(daily, hello, "lockTTL: 30s"), []string{`f:5: a.lockTTL: unknown field; did you mean lock_ttl?`}},
-		"a field like no other": {job(daily, hello, `"\e[31m": 1`), []string{`f:5: a."\x1b[31m": unknown field; known are catch_up, command, description, dir, environment, grace, labels, lock_ttl, max_recoveries, overlap, recovery, schedule, shell, time_zone, timeout`}},
+		"a field like no other": {job(daily, hello, `"\e[31m": 1`), []string{`f:5: a."\x1b[31m": unknown field; known are catch_up, command, description, dir, end, environment, grace, jitter, labels, lock_ttl, max_recoveries, max_runs, overlap, recovery, schedule, shell, start, time_zone, timeout`}},
 		"not yet":               {job(daily, "webhook: {url: x}", hello, "retry: {max_attempts: 3}"), []string{`f:4: a.webhook: is not supported yet`, `f:6: a.retry: is not supported yet`}},
 		"field twice":           {job(daily, hello, daily), []string{`f:5: a.schedule: is here a second time; the first is on line 3`}},
 		"job twice":             {job(daily, hello) + "  a:\n    " + daily, []string{`f:5: jobs.a: is here a second time; the first is on line 2`}},
@@ -170,11 +170,32 @@ func TestParse_Faults(t *testing.T) {
 		"negative timeout":     {job(daily, hello, "timeout: -5m"), []string{`f:5: a.timeout: -5m is not positive; leave the field out for its default`}},
 		"no recovery":          {job(daily, hello, "max_recoveries: 0"), []string{`f:5: a.max_recoveries: must be at least 1; for none, write recovery: fail`}},
 		"recoveries":           {job(daily, hello, "max_recoveries: 1.5"), []string{`f:5: a.max_recoveries: 1.5 is not a whole number`}},
-		"overlap":              {job(daily, hello, "overlap: replace"), []string{`f:5: a.overlap: "replace" is not an overlap policy; use "skip", "queue" or "coalesce"`}},
-		"overlap with a limit": {job(daily, hello, "overlap: {policy: skip, limit: 3, x: 1}"), []string{`f:5: a.overlap.x: unknown field; known are limit, policy`, `f:5: a.overlap.limit: only "queue" has a limit`}},
-		"catch-up":             {job(daily, hello, "catch_up:", "  policy: al", "  window: 1ms"), []string{`f:5: a.catch_up: "al" is not a catch-up policy; use "latest" or "none"`, `f:7: a.catch_up.window: 1ms is too short; use at least 1s, and more than a failover takes`}},
-		"recovery":             {job(daily, hello, "recovery: [resume]"), []string{`f:5: a.recovery: must be text, not a list`}},
-		"lock":                 {job(daily, hello, "lock_ttl: 1500ms"), []string{`f:5: a.lock_ttl: 1.5s is too short; use at least 3s`}},
+		"recoveries, many":     {job(daily, hello, "max_recoveries: 99999999999999999999"), []string{`f:5: a.max_recoveries: 99999999999999999999 is too large; use at most 2147483647`}},
+		"overlap":              {job(daily, hello, "overlap: restart"), []string{`f:5: a.overlap: "restart" is not an overlap policy; use "skip", "queue", "coalesce", "replace" or "allow"`}},
+		"overlap with a limit": {job(daily, hello, "overlap: {policy: skip, limit: 3, x: 1}"), []string{`f:5: a.overlap.x: unknown field; known are limit, policy`, `f:5: a.overlap.limit: only "queue" and "allow" have a limit`}},
+		"overlap, none":        {job(daily, hello, "overlap:", "  policy: allow", "  limit: 0"), []string{`f:7: a.overlap.limit: must be at least 1; it is how many runs may wait or, with allow, go on at once`}},
+		"overlap, many":        {job(daily, hello, "overlap:", "  policy: allow", "  limit: 1001"), []string{`f:7: a.overlap.limit: 1001 is not between 1 and 1000`}},
+		"catch-up":             {job(daily, hello, "catch_up:", "  policy: al", "  window: 1ms"), []string{`f:5: a.catch_up: "al" is not a catch-up policy; use "latest", "all" or "none"`, `f:7: a.catch_up.window: 1ms is too short; use at least 1s, and more than a failover takes`}},
+		"catch-up, limit":      {job(daily, hello, "catch_up:", "  policy: latest", "  limit: 5"), []string{`f:7: a.catch_up.limit: only "all" has a limit`}},
+		"catch-up, many":       {job(daily, hello, "catch_up:", "  limit: 1001", "  policy: all"), []string{`f:6: a.catch_up.limit: 1001 is not between 1 and 1000`}},
+		"catch-up, none":       {job(daily, hello, "catch_up:", "  policy: all", "  limit: 0"), []string{`f:7: a.catch_up.limit: must be at least 1; for none, write catch_up: none`}},
+		"catch-up and overlap": {job(daily, hello, "overlap: replace", "catch_up: all"), []string{`f:6: a.catch_up: "all" contradicts overlap "replace", which runs the newest only; use "latest"`}},
+
+		"start is a date":        {job(daily, hello, "start: 2026-12-01", `end: "2026-12-31"`), []string{`f:5: a.start: 2026-12-01 has no time of day and no offset; write 2026-12-01T00:00:00Z or, for instance, 2026-12-01T00:00:00+08:00`, `f:6: a.end: 2026-12-31 has no time of day and no offset; write 2026-12-31T23:59:59Z or, for instance, 2026-12-31T23:59:59+08:00`}},
+		"start without offset":   {job(daily, hello, "start: 2026-12-01 09:00:00"), []string{`f:5: a.start: "2026-12-01 09:00:00" is not an RFC 3339 time with an offset; write one such as 2026-12-01T00:00:00Z or 2026-12-01T00:00:00+08:00`}},
+		"start of nothing":       {job(daily, hello, "start:"), []string{`f:5: a.start: has no value; write "" for an empty text`}},
+		"end with a fraction":    {job(daily, hello, "end: 2026-12-01T00:00:00.5Z"), []string{`f:5: a.end: 2026-12-01T00:00:00.5Z is not in whole seconds`}},
+		"end is the zero time":   {job(daily, hello, "end: 0001-01-01T00:00:00Z"), []string{`f:5: a.end: 0001-01-01T00:00:00Z is outside the years 1970 to 9999`}},
+		"end past the last year": {job(daily, hello, "end: 9999-12-31T23:59:59-01:00"), []string{`f:5: a.end: 9999-12-31T23:59:59-01:00 is outside the years 1970 to 9999`}},
+		"end before start":       {job(daily, hello, "end: 2026-12-01T00:00:00Z", "start: 2026-12-01T00:00:01Z"), []string{`f:5: a.end: 2026-12-01T00:00:00Z is before the start, 2026-12-01T00:00:01Z`}},
+		"never in between":       {job(daily, hello, "start: 2026-12-01T00:00:01Z", "end: 2026-12-01T23:59:59Z"), []string{`f:3: a.schedule: "@daily": never fires from 2026-12-01T00:00:01Z to 2026-12-01T23:59:59Z`}},
+		"no runs":                {job(daily, hello, "max_runs: 0"), []string{`f:5: a.max_runs: must be at least 1; for no limit, leave it out`}},
+		"jitter":                 {job(daily, hello, "jitter: 500ms"), []string{`f:5: a.jitter: 500ms: use whole seconds`}},
+		"jitter without unit":    {job(daily, hello, "jitter: 30"), []string{`f:5: a.jitter: 30 has no unit; write 30s, 30m or 30h`}},
+		"jitter, long":           {job(daily, hello, "jitter: 25h"), []string{`f:5: a.jitter: 25h0m0s is not between 0s and 24h0m0s`}},
+		"jitter, negative":       {job(daily, hello, "jitter: -1s"), []string{`f:5: a.jitter: -1s is not between 0s and 24h0m0s`}},
+		"recovery":               {job(daily, hello, "recovery: [resume]"), []string{`f:5: a.recovery: must be text, not a list`}},
+		"lock":                   {job(daily, hello, "lock_ttl: 1500ms"), []string{`f:5: a.lock_ttl: 1.5s is too short; use at least 3s`}},
 		"grace for the lock": {job(daily, hello, "grace: 10s"), []string{
 			`f:2: a.lock_ttl: 15s is too short for a grace of 10s: a job that loses its lock must have stopped before another instance can get it; use a lock_ttl of at least 31s, or a grace of at most 4.75s`,
 		}},
@@ -186,6 +207,37 @@ func TestParse_Faults(t *testing.T) {
 				`f:3: defaults.timeout: x is not a duration; write one such as 90s, 25m or 1h30m`,
 				`f:4: defaults.time_zone: ` + zoneFault(t, "Asia"),
 				`f:5: defaults.schedule: stands with each job, not in the defaults`,
+			},
+		},
+		"defaults of parts, told once": {
+			"defaults:\n  jitter: 1ms\n  catch_up: {policy: all, limit: 5000}\njobs:\n  a: {schedule: '@daily', shell: x}\n  b: {schedule: '@daily', shell: x, catch_up: {window: 1h}}\n",
+			[]string{
+				`f:2: defaults.jitter: 1ms: use whole seconds`,
+				`f:3: defaults.catch_up.limit: 5000 is not between 1 and 1000`,
+			},
+		},
+		"contradiction in the defaults, told once": {
+			"defaults:\n  catch_up: all\n  overlap: coalesce\njobs:\n  a: {schedule: '@daily', shell: x}\n  b: {schedule: '@daily', shell: x, catch_up: {window: 1h}}\n",
+			[]string{`f:2: defaults.catch_up: "all" contradicts overlap "coalesce", which has one run stand for all that passed; use "latest"`},
+		},
+		"contradictions to the defaults' catch-up": {
+			"defaults:\n  catch_up: all\njobs:\n  a:\n    schedule: '@daily'\n    shell: x\n    overlap: coalesce\n  b:\n    schedule: '@daily'\n    shell: x\n    overlap: replace\n    catch_up: {window: 1h}\n",
+			[]string{
+				`f:4: a.catch_up: "all" contradicts overlap "coalesce", which has one run stand for all that passed; use "latest" (catch_up is from the defaults, on line 2; the job can have its own)`,
+				`f:8: b.catch_up: "all" contradicts overlap "replace", which runs the newest only; use "latest" (catch_up is from the defaults, on line 2; the job can have its own)`,
+			},
+		},
+		"contradiction to the defaults' overlap": {
+			"defaults:\n  overlap: replace\njobs:\n  a:\n    schedule: '@daily'\n    shell: x\n    catch_up: all\n  b: {schedule: '@daily', shell: x, catch_up: al}\n",
+			[]string{
+				`f:7: a.catch_up: "all" contradicts overlap "replace", which runs the newest only; use "latest" (overlap is from the defaults, on line 2; the job can have its own)`,
+				`f:8: b.catch_up: "al" is not a catch-up policy; use "latest", "all" or "none"`,
+			},
+		},
+		"contradiction to the defaults' lock": {
+			"defaults:\n  lock_ttl: 30s\njobs:\n  a: {schedule: '@daily', shell: x, grace: 10s}\n",
+			[]string{
+				`f:4: a.lock_ttl: 30s is too short for a grace of 10s: a job that loses its lock must have stopped before another instance can get it; use a lock_ttl of at least 31s, or a grace of at most 9.75s (lock_ttl is from the defaults, on line 2; the job can have its own)`,
 			},
 		},
 		"zone": {job(daily, hello, "time_zone: Mars/Olympus"), []string{`f:5: a.time_zone: ` + zoneFault(t, "Mars/Olympus")}},
@@ -331,11 +383,60 @@ func TestTarget(t *testing.T) {
 }
 
 // A limit that was inherited belongs to the policy that was.
-func TestParse_OverlapOfAJobReplacesTheDefault(t *testing.T) {
+func TestParse_InheritedLimits(t *testing.T) {
 	t.Parallel()
-	file, err := config.Parse("f", []byte("defaults:\n  overlap: {policy: queue, limit: 5}\njobs:\n"+
-		"  a: {schedule: '@daily', shell: 'true'}\n  b: {schedule: '@daily', shell: 'true', overlap: skip}\n"))
+	queue := func(limit int) cronrunner.Overlap { return cronrunner.Overlap{Policy: cronrunner.Queue, Limit: limit} }
+	all := func(limit int, window time.Duration) cronrunner.CatchUp {
+		return cronrunner.CatchUp{Policy: cronrunner.All, Limit: limit, Window: window}
+	}
+	for fields, want := range map[string]cronrunner.Job{
+		"":                                      {Overlap: queue(5), CatchUp: all(50, time.Hour)},
+		"overlap: skip":                         {Overlap: cronrunner.Overlap{Policy: cronrunner.Skip}, CatchUp: all(50, time.Hour)},
+		"overlap: queue":                        {Overlap: queue(5), CatchUp: all(50, time.Hour)},
+		"overlap: {limit: 7}":                   {Overlap: queue(7), CatchUp: all(50, time.Hour)},
+		"overlap: {limit: 7, policy: queue}":    {Overlap: queue(7), CatchUp: all(50, time.Hour)},
+		"overlap: allow":                        {Overlap: cronrunner.Overlap{Policy: cronrunner.Allow}, CatchUp: all(50, time.Hour)},
+		"catch_up: latest":                      {Overlap: queue(5), CatchUp: cronrunner.CatchUp{Policy: cronrunner.Latest, Window: time.Hour}},
+		"catch_up: {policy: none, window: 2h}":  {Overlap: queue(5), CatchUp: cronrunner.CatchUp{Policy: cronrunner.None, Window: 2 * time.Hour}},
+		"catch_up: {window: 2h}":                {Overlap: queue(5), CatchUp: all(50, 2*time.Hour)},
+		"catch_up: {limit: 7}":                  {Overlap: queue(5), CatchUp: all(7, time.Hour)},
+		"catch_up: all":                         {Overlap: queue(5), CatchUp: all(50, time.Hour)},
+		"catch_up: latest, overlap: replace":    {Overlap: cronrunner.Overlap{Policy: cronrunner.Replace}, CatchUp: cronrunner.CatchUp{Policy: cronrunner.Latest, Window: time.Hour}},
+		"overlap: {policy: allow, limit: 1000}": {Overlap: cronrunner.Overlap{Policy: cronrunner.Allow, Limit: 1000}, CatchUp: all(50, time.Hour)},
+	} {
+		file, err := config.Parse("f", []byte("defaults:\n  overlap: {policy: queue, limit: 5}\n  catch_up: {policy: all, limit: 50, window: 1h}\n"+
+			"jobs:\n  a: {schedule: '@daily', shell: 'true', "+fields+"}\n"))
+		require.NoError(t, err, fields)
+		require.Equal(t, want.Overlap, file.Jobs[0].Job.Overlap, fields)
+		require.Equal(t, want.CatchUp, file.Jobs[0].Job.CatchUp, fields)
+	}
+}
+
+func TestParse_Bounds(t *testing.T) {
+	t.Parallel()
+	file, err := config.Parse("f", []byte(`
+defaults: {jitter: 5m}
+jobs:
+  quoted: {schedule: "@daily", shell: x, start: "2026-12-01T00:00:00+08:00", end: '2026-12-31T23:59:59Z'}
+  plain:
+    schedule: "@daily"
+    shell: x
+    start: 2026-12-01T00:00:00Z
+    end: 2026-12-31T23:59:59+08:00
+    max_runs: 10
+    jitter: 90s
+  none: {schedule: "@daily", shell: x, jitter: 0s, max_runs: 2147483647}
+`))
 	require.NoError(t, err)
-	require.Equal(t, cronrunner.Overlap{Policy: cronrunner.Queue, Limit: 5}, file.Jobs[0].Job.Overlap)
-	require.Equal(t, cronrunner.Overlap{Policy: cronrunner.Skip}, file.Jobs[1].Job.Overlap)
+	at := func(month time.Month, day, hour, minute, second int) time.Time {
+		return time.Date(2026, month, day, hour, minute, second, 0, time.UTC)
+	}
+	for i, want := range []cronrunner.Job{
+		{Name: "quoted", Start: at(11, 30, 16, 0, 0), End: at(12, 31, 23, 59, 59), Jitter: 5 * time.Minute},
+		{Name: "plain", Start: at(12, 1, 0, 0, 0), End: at(12, 31, 15, 59, 59), MaxRuns: 10, Jitter: 90 * time.Second},
+		{Name: "none", MaxRuns: 2147483647},
+	} {
+		want.Schedule, want.Target = "@daily", "x"
+		require.Equal(t, want, file.Jobs[i].Job)
+	}
 }

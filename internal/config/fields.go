@@ -19,6 +19,9 @@ type field struct {
 // fields are all fields of a job. Those of a mapping within are known as field.part.
 var fields = map[string]field{
 	"schedule":    {read: readSchedule},
+	"start":       {read: readStart},
+	"end":         {read: readEnd},
+	"max_runs":    {read: readMaxRuns},
 	"description": {read: readDescription},
 	"labels":      {read: readLabels},
 
@@ -28,6 +31,7 @@ var fields = map[string]field{
 	"environment": {read: readEnvironment},
 
 	"time_zone":      {read: readTimeZone, inDefault: true},
+	"jitter":         {read: readJitter, inDefault: true},
 	"timeout":        {read: readTimeout, inDefault: true},
 	"lock_ttl":       {read: readLockTTL, inDefault: true},
 	"grace":          {read: readGrace, inDefault: true},
@@ -39,7 +43,7 @@ var fields = map[string]field{
 
 // notYet are fields that a later version is to have; nobody should look for a typing error.
 var notYet = []string{
-	"alert", "checkpoint", "end", "history", "jitter", "limit", "max_runs", "retry", "start", "user", "webhook",
+	"alert", "checkpoint", "history", "limit", "retry", "user", "webhook",
 }
 
 func readSchedule(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
@@ -49,6 +53,22 @@ func readSchedule(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
 		return false
 	}
 	d.job.Schedule, ok = p.word(path, v)
+	return ok
+}
+
+func readStart(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
+	d.job.Start, ok = p.instant(path, v, "00:00:00")
+	return ok
+}
+
+func readEnd(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
+	d.job.End, ok = p.instant(path, v, "23:59:59")
+	return ok
+}
+
+func readMaxRuns(p *parser, d *draft, path string, v *yaml.Node) bool {
+	n, ok := p.number(path, v, "for no limit, leave it out")
+	d.job.MaxRuns = int64(n)
 	return ok
 }
 
@@ -67,6 +87,12 @@ func readTimeZone(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
 	return ok
 }
 
+// readJitter takes 0s too: so a job has none, whatever the defaults say.
+func readJitter(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
+	d.job.Jitter, ok = p.durationOrNone(path, v)
+	return ok
+}
+
 func readTimeout(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
 	d.job.Timeout, ok = p.duration(path, v)
 	return ok
@@ -82,23 +108,39 @@ func readGrace(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
 	return ok
 }
 
+// readOverlap and readCatchUp keep a limit that was inherited only with the policy that it belongs to.
 func readOverlap(p *parser, d *draft, path string, v *yaml.Node) bool {
-	d.job.Overlap.Limit = 0 // a limit that was inherited belongs to the policy that was
-	return p.policy(d, "overlap", path, v, (*string)(&d.job.Overlap.Policy), map[string]field{
+	was := d.job.Overlap
+	d.job.Overlap.Limit = 0
+	ok := p.policy(d, "overlap", path, v, (*string)(&d.job.Overlap.Policy), map[string]field{
 		"limit": {read: func(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
-			d.job.Overlap.Limit, ok = p.number(path, v, 1, "it is how many runs may wait")
+			d.job.Overlap.Limit, ok = p.number(path, v, "it is how many runs may wait or, with allow, go on at once")
 			return ok
 		}},
 	})
+	if _, own := d.lines["overlap.limit"]; !own && d.job.Overlap.Policy == was.Policy {
+		d.job.Overlap.Limit = was.Limit
+	}
+	return ok
 }
 
 func readCatchUp(p *parser, d *draft, path string, v *yaml.Node) bool {
-	return p.policy(d, "catch_up", path, v, (*string)(&d.job.CatchUp.Policy), map[string]field{
+	was := d.job.CatchUp
+	d.job.CatchUp.Limit = 0
+	ok := p.policy(d, "catch_up", path, v, (*string)(&d.job.CatchUp.Policy), map[string]field{
+		"limit": {read: func(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
+			d.job.CatchUp.Limit, ok = p.number(path, v, "for none, write catch_up: none")
+			return ok
+		}},
 		"window": {read: func(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
 			d.job.CatchUp.Window, ok = p.duration(path, v)
 			return ok
 		}},
 	})
+	if _, own := d.lines["catch_up.limit"]; !own && d.job.CatchUp.Policy == was.Policy {
+		d.job.CatchUp.Limit = was.Limit
+	}
+	return ok
 }
 
 func readRecovery(p *parser, d *draft, path string, v *yaml.Node) bool {
@@ -106,31 +148,35 @@ func readRecovery(p *parser, d *draft, path string, v *yaml.Node) bool {
 }
 
 func readMaxRecoveries(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
-	d.job.Recovery.Max, ok = p.number(path, v, 1, "for none, write recovery: fail")
+	d.job.Recovery.Max, ok = p.number(path, v, "for none, write recovery: fail")
 	return ok
 }
 
-// policy reads a policy: its name alone, or a mapping with the name as policy beside its parts.
+// policy reads a policy: its name alone, or a mapping with the name as policy beside its parts. Without the
+// name, the policy is the inherited one.
 func (p *parser) policy(d *draft, name, path string, v *yaml.Node, policy *string, parts map[string]field) bool {
 	if follow(v).Kind != yaml.MappingNode {
 		text, ok := p.word(path, v)
 		*policy = text
 		return ok
 	}
-	ok := true
+	ok, named := true, false
 	for _, e := range p.mapping(path, v) {
 		part := join(path, label(e.key))
 		f, known := parts[e.key]
 		switch {
 		case e.key == "policy":
 			text, read := p.word(part, e.value)
-			*policy, ok = text, ok && read
+			*policy, ok, named = text, ok && read, true
 		case known:
 			d.lines[name+"."+e.key] = e.line
 			d.bad[name+"."+e.key] = !f.read(p, d, part, e.value)
 		default:
 			p.unknown(e, part, append(sortedKeys(parts), "policy"))
 		}
+	}
+	if !named {
+		delete(d.lines, name)
 	}
 	return ok
 }

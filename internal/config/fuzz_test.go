@@ -17,6 +17,7 @@ func FuzzParse(f *testing.F) {
 		"jobs:\n  a: &a\n    schedule: '@every 5s'\n    shell: |\n      x\n    environment: {A: 1}\n  b: *a\n",
 		"jobs:\n  a:\n    schedule: */5 * * * *\n", "jobs: &a {a: *a}", "jobs:\n\ta: 1\n", "? [a]\n: b\n",
 		"jobs: {a: {schedule: '@daily', shell: x, catch_up: {policy: none, window: 6h}, overlap: {policy: skip}}}",
+		"defaults: {jitter: 5m, catch_up: {policy: all, limit: 50}}\njobs:\n  a: {schedule: '@daily', shell: x, start: 2026-12-01T00:00:00Z, end: \"2027-01-01T00:00:00+08:00\", max_runs: 3, overlap: {policy: allow, limit: 5}}",
 		"--- !!map\njobs: !!binary x\n...\n---\n", "jobs: {a: {<<: {schedule: '@daily'}}}", "\xef\xbb\xbfjobs: {}", "jobs: {\"\\0\": {}}",
 	} {
 		f.Add([]byte(seed))

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -126,6 +127,9 @@ func zoneFault(zone string) error {
 // checked notes one fault.
 func (p *parser) checked(d *draft, defaults *draft, fault *cronrunner.FieldError) {
 	line, ours := d.lines[fault.Field]
+	if !ours && defaults != nil && defaults.bad[fault.Field] {
+		return
+	}
 	if whole, _, isPart := strings.Cut(fault.Field, "."); isPart && !ours {
 		line, ours = d.lines[whole]
 	}
@@ -133,13 +137,31 @@ func (p *parser) checked(d *draft, defaults *draft, fault *cronrunner.FieldError
 	switch {
 	case fault.Field == "name":
 		line, path = d.line, d.path
-	case !ours && defaults != nil && defaults.bad[fault.Field]:
-		return
 	case !ours:
 		line = d.line
 	}
 	d.bad[fault.Field] = true
-	p.faultErr(line, path, fault.Err)
+	p.faultErr(line, path, withOrigin(d, defaults, fault))
+}
+
+// contradictory are the fields of which each can be right by itself and not beside the other. A fault of the
+// first then names the other.
+var contradictory = map[string]string{"catch_up": "overlap", "lock_ttl": "grace"}
+
+// withOrigin is a fault with where one of its two fields comes from, if the job does not show it.
+func withOrigin(d, defaults *draft, fault *cronrunner.FieldError) error {
+	if defaults == nil {
+		return fault.Err
+	}
+	other := contradictory[fault.Field]
+	for _, name := range []string{fault.Field, other} {
+		_, own := d.lines[name]
+		line, inherited := defaults.lines[name]
+		if inherited && !own && (name != other || strings.Contains(fault.Err.Error(), other)) {
+			return fmt.Errorf("%w (%s is from the defaults, on line %d; the job can have its own)", fault.Err, name, line)
+		}
+	}
+	return fault.Err
 }
 
 // fieldErrors are the FieldErrors in err, each by itself.

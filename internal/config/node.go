@@ -125,19 +125,22 @@ func (p *parser) word(path string, node *yaml.Node) (string, bool) {
 	return text, ok
 }
 
-// number is a whole number of at least lowest; below tells what to do for less.
-func (p *parser) number(path string, node *yaml.Node, lowest int, below string) (int, bool) {
+// number is a whole number of at least 1; below tells what to do for less.
+func (p *parser) number(path string, node *yaml.Node, below string) (int, bool) {
 	text, ok := p.text(path, node)
 	if !ok {
 		return 0, false
 	}
 	n, err := strconv.Atoi(text)
 	switch {
-	case err != nil || n > math.MaxInt32:
+	case n > math.MaxInt32: // Atoi's n also when it is out of range
+		p.faultf(follow(node).Line, path, "%s is too large; use at most %d", label(text), math.MaxInt32)
+		return 0, false
+	case err != nil:
 		p.faultf(follow(node).Line, path, "%s is not a whole number", label(text))
 		return 0, false
-	case n < lowest:
-		p.faultf(follow(node).Line, path, "must be at least %d; %s", lowest, below)
+	case n < 1:
+		p.faultf(follow(node).Line, path, "must be at least 1; %s", below)
 		return 0, false
 	}
 	return n, true
@@ -145,16 +148,23 @@ func (p *parser) number(path string, node *yaml.Node, lowest int, below string) 
 
 // duration is a length of time, more than nothing. (Nothing is a job's way to say "the default".)
 func (p *parser) duration(path string, node *yaml.Node) (time.Duration, bool) {
+	d, ok := p.durationOrNone(path, node)
+	if ok && d <= 0 {
+		p.faultf(follow(node).Line, path, "%s is not positive; leave the field out for its default", follow(node).Value)
+		return 0, false
+	}
+	return d, ok
+}
+
+// durationOrNone is a length of time, of any sign.
+func (p *parser) durationOrNone(path string, node *yaml.Node) (time.Duration, bool) {
 	text, ok := p.text(path, node)
 	if !ok {
 		return 0, false
 	}
 	d, err := time.ParseDuration(text)
 	switch {
-	case err == nil && d <= 0:
-		p.faultf(follow(node).Line, path, "%s is not positive; leave the field out for its default", text)
-		return 0, false
-	case isNumber(text):
+	case err != nil && isNumber(text):
 		p.faultf(follow(node).Line, path, "%s has no unit; write %ss, %sm or %sh", text, text, text, text)
 		return 0, false
 	case err != nil:
@@ -162,6 +172,31 @@ func (p *parser) duration(path string, node *yaml.Node) (time.Duration, bool) {
 		return 0, false
 	}
 	return d, true
+}
+
+// instant is a point in time, in whole seconds, that is the same everywhere. Of a date alone the hint makes one
+// with clock as its time of day.
+func (p *parser) instant(path string, node *yaml.Node, clock string) (time.Time, bool) {
+	text, ok := p.text(path, node)
+	if !ok {
+		return time.Time{}, false
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	_, notDate := time.Parse(time.DateOnly, text)
+	year := t.UTC().Year()
+	switch {
+	case notDate == nil:
+		p.faultf(follow(node).Line, path, "%s has no time of day and no offset; write %[1]sT%[2]sZ or, for instance, %[1]sT%[2]s+08:00", text, clock)
+	case err != nil:
+		p.faultf(follow(node).Line, path, "%s is not an RFC 3339 time with an offset; write one such as 2026-12-01T%[2]sZ or 2026-12-01T%[2]s+08:00", label(text), clock)
+	case t.Nanosecond() != 0:
+		p.faultf(follow(node).Line, path, "%s is not in whole seconds", text)
+	case year < 1970 || year > 9999: // the zero time would mean none, and JSON ends with the year 9999
+		p.faultf(follow(node).Line, path, "%s is outside the years 1970 to 9999", text)
+	default:
+		return t.UTC(), true
+	}
+	return time.Time{}, false
 }
 
 func isNumber(text string) bool {

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 const (
 	ownPrefix  = "ETCDCRON_"
+	argPrefix  = ownPrefix + "ARG_"
 	etcdPrefix = "ETCDCTL_"
 )
 
@@ -18,10 +20,11 @@ type runInfo struct {
 	scheduledAt      time.Time
 	attempt          int
 	fencingToken     int64
+	args             map[string]string
 }
 
 func (r runInfo) variables() []string {
-	return []string{
+	variables := []string{
 		ownPrefix + "JOB=" + r.job,
 		ownPrefix + "RUN_ID=" + r.id,
 		ownPrefix + "SCHEDULED_AT=" + r.scheduledAt.UTC().Format(time.RFC3339),
@@ -29,6 +32,25 @@ func (r runInfo) variables() []string {
 		ownPrefix + "FENCING_TOKEN=" + strconv.FormatInt(r.fencingToken, 10),
 		ownPrefix + "TRIGGER=" + r.trigger,
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.args)) {
+		if isArgName(name) {
+			variables = append(variables, argPrefix+name+"="+r.args[name])
+		}
+	}
+	return variables
+}
+
+// badArgs are the names of arguments that no variable is made of, since a name with "=", for one, would be
+// another variable's.
+func (r runInfo) badArgs() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.args)), isArgName)
+}
+
+// isArgName tells the names that a shell can use in a variable's: ASCII letters, digits and "_".
+func isArgName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
 }
 
 // environ is the command's whole environment. Later entries win over earlier ones of the same name, so

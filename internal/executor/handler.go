@@ -31,16 +31,21 @@ type attempt interface {
 	ScheduledAt() time.Time
 	Attempt() int
 	FencingToken() int64
+	Args() map[string]string
 	SetOutput(output string)
 	SetExitCode(code int)
 }
 
 func (c Command) do(ctx context.Context, run attempt, log *zap.Logger) error {
 	log = log.Named(run.Job()).With(zap.String("job", run.Job()), zap.String("run", run.ID()))
-	p, err := c.prepare(os.Environ(), runInfo{
+	info := runInfo{
 		job: run.Job(), id: run.ID(), trigger: string(run.Trigger()),
-		scheduledAt: run.ScheduledAt(), attempt: run.Attempt(), fencingToken: run.FencingToken(),
-	})
+		scheduledAt: run.ScheduledAt(), attempt: run.Attempt(), fencingToken: run.FencingToken(), args: run.Args(),
+	}
+	if bad := info.badArgs(); len(bad) > 0 {
+		log.Warn("the command does not get all arguments: a name may have only letters, digits and '_'", zap.Strings("left_out", bad))
+	}
+	p, err := c.prepare(os.Environ(), info)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 )
 
 type fakeRun struct {
+	args     map[string]string
 	output   string
 	exitCode *int
 }
@@ -29,8 +30,11 @@ func (r *fakeRun) Trigger() state.Trigger { return state.BySchedule }
 func (r *fakeRun) ScheduledAt() time.Time { return time.Date(2026, 11, 30, 1, 0, 0, 0, time.UTC) }
 func (r *fakeRun) Attempt() int           { return 1 }
 func (r *fakeRun) FencingToken() int64    { return 7 }
-func (r *fakeRun) SetOutput(s string)     { r.output = s }
-func (r *fakeRun) SetExitCode(code int)   { r.exitCode = &code }
+
+func (r *fakeRun) Args() map[string]string { return r.args }
+
+func (r *fakeRun) SetOutput(s string)   { r.output = s }
+func (r *fakeRun) SetExitCode(code int) { r.exitCode = &code }
 
 func TestRunGetsOutcome(t *testing.T) {
 	t.Parallel()
