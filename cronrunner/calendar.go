@@ -6,11 +6,13 @@ import (
 )
 
 // localTimes is a set of local times, which are seconds since 1970-01-01T00:00:00 on the clocks of some zone. In each
-// field, bit n stands for the value n.
+// set, bit n stands for the value n.
 type localTimes struct {
 	second, minute, hour uint64
-	dom, month, dow      uint64 // day of month from 1, month from 1, day of week from Sunday 0
-	eitherDay            bool   // one of dom and dow is enough; otherwise both must match
+	month                uint64 // from 1
+	dayOfMonth           dayOfMonthRule
+	dayOfWeek            dayOfWeekRule
+	eitherDay            bool // one of the two is enough; otherwise both must match
 }
 
 const secondsPerDay = 24 * 60 * 60
@@ -109,14 +111,14 @@ func (t *localTimes) countSeconds(second int64) int64 {
 	return n
 }
 
-// dayFrom returns the first matching day that is not before day. There is one within the eight years that can lie
-// between two 29ths of February: parsing refuses a set without days.
+// dayFrom returns the first matching day that is not before day. There is one within the forty years that can lie
+// between two Februaries with a fifth Sunday, over a year such as 2100: parsing refuses a set without days, and
+// nothing that a set can ask for is rarer.
 func (t *localTimes) dayFrom(day int64) int64 {
-	for m := monthOf(day); ; m = m.next() {
-		if d := lowestFrom(t.daysOf(m), day-m.zeroth); d < 64 {
+	for m := monthOf(day); ; m = m.nextOf(t.month) {
+		if d := lowestFrom(t.daysOf(m), max(day-m.zeroth, 1)); d < 64 {
 			return m.zeroth + d
 		}
-		day = m.zeroth + m.length + 1
 	}
 }
 
@@ -145,11 +147,12 @@ func (t *localTimes) hasDay(day int64) bool {
 	return hasBit(t.daysOf(m), day-m.zeroth)
 }
 
-// everFires tells whether a set has days at all; a leap year has every kind of month.
+// everFires tells whether a set has days at all. The 28 years that it looks at have every kind of year: with and
+// without a leap day, beginning on each day of the week.
 func (t *localTimes) everFires() bool {
 	const newYear2000 = 10957 // days since 1970-01-01
 	m := monthOf(newYear2000)
-	for range 12 {
+	for range 28 * 12 {
 		if t.daysOf(m) != 0 {
 			return true
 		}
@@ -163,14 +166,12 @@ func (t *localTimes) daysOf(m month) uint64 {
 	if !hasBit(t.month, m.number) {
 		return 0
 	}
-	const everyWeek = 1 | 1<<7 | 1<<14 | 1<<21 | 1<<28
-	firstWeek := t.dow>>m.weekday | t.dow<<(7-m.weekday)&0x7f
-	byWeekday, byDay := firstWeek*everyWeek<<1, t.dom
-	days := byWeekday & byDay
+	byDay, byWeekday := t.dayOfMonth.daysOf(m), t.dayOfWeek.daysOf(m)
+	days := byDay & byWeekday
 	if t.eitherDay {
-		days = byWeekday | byDay
+		days = byDay | byWeekday
 	}
-	return days & bitsUpTo(m.length)
+	return days & bitsUpTo(m.length) &^ 1
 }
 
 // month is a month of the Gregorian calendar, with what a search through its days needs.
@@ -192,6 +193,16 @@ func (m month) next() month {
 		return newMonth(m.year+1, 1, m.zeroth+m.length)
 	}
 	return newMonth(m.year, m.number+1, m.zeroth+m.length)
+}
+
+// nextOf returns the next month whose number is in a set. To step over the others is what makes rare days cheap.
+func (m month) nextOf(numbers uint64) month {
+	year, number := m.year, lowestFrom(numbers, m.number+1)
+	if number > 12 {
+		year, number = year+1, lowestFrom(numbers, 1)
+	}
+	first := time.Date(year, time.Month(number), 1, 0, 0, 0, 0, time.UTC).Unix() / secondsPerDay
+	return newMonth(year, number, first-1)
 }
 
 func newMonth(year int, number, zeroth int64) month {

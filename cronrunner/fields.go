@@ -29,42 +29,79 @@ var cronFields = []cronField{
 	{name: "day-of-week", min: 0, max: 6, names: []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}},
 }
 
-// checkFields returns the fields in normal form, and as robfig/cron is to read them.
-func checkFields(words []string) (normal, checked []string, err error) {
+// checkedFields are the fields of an expression that mean what they say.
+type checkedFields struct {
+	normal []string // as String has them
+	plain  []string // as robfig/cron is to read them
+
+	// What robfig/cron cannot read.
+	dayOfMonth dayOfMonthRule
+	dayOfWeek  dayOfWeekRule
+}
+
+func checkFields(words []string) (checkedFields, error) {
+	var c checkedFields
 	places := cronFields
 	switch len(words) {
 	case 6:
 	case 5:
 		places = cronFields[1:]
 	default:
-		return nil, nil, fmt.Errorf("needs 5 fields (minute hour day-of-month month day-of-week), or 6 with the second "+
+		return c, fmt.Errorf("needs 5 fields (minute hour day-of-month month day-of-week), or 6 with the second "+
 			"first, but has %d", len(words))
 	}
 	for i, word := range words {
-		word = strings.ReplaceAll(strings.ToUpper(word), "?", "*")
-		text, err := places[i].check(word)
+		text := strings.ReplaceAll(strings.ToUpper(word), "?", "*")
+		plain, err := c.check(places[i], text)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s field %q: %w", places[i].name, words[i], err)
+			return c, fmt.Errorf("%s field %q: %w", places[i].name, word, err)
 		}
-		normal, checked = append(normal, word), append(checked, text)
+		c.normal, c.plain = append(c.normal, text), append(c.plain, plain)
 	}
-	if len(normal) == 6 && normal[0] == "0" {
-		normal = normal[1:]
+	if len(c.normal) == 6 && c.normal[0] == "0" {
+		c.normal = c.normal[1:]
 	}
-	return normal, checked, nil
+	return c, nil
 }
 
-// check returns a field as robfig/cron is to read it.
-func (f cronField) check(text string) (string, error) {
-	items := strings.Split(text, ",")
-	for i, item := range items {
+// check returns a field as robfig/cron is to read it, and keeps what that cannot read.
+func (c *checkedFields) check(f cronField, text string) (string, error) {
+	const nothing = "," // to robfig/cron a list without values, and without a star
+	var plain []string
+	hasStar, hasRule := false, false
+	for item := range strings.SplitSeq(text, ",") {
+		isRule, err := c.readRule(f, item)
+		if err != nil {
+			return "", err
+		}
+		if isRule {
+			hasRule = true
+			continue
+		}
 		checked, err := f.checkItem(item)
 		if err != nil {
 			return "", err
 		}
-		items[i] = checked
+		hasStar = hasStar || item == "*" || item == "*/1"
+		plain = append(plain, checked)
 	}
-	return strings.Join(items, ","), nil
+	switch {
+	case hasRule && hasStar:
+		return "", errors.New("a star is every day already, so the items beside it would mean nothing; remove it, or them")
+	case len(plain) == 0:
+		return nothing, nil
+	}
+	return strings.Join(plain, ","), nil
+}
+
+func (c *checkedFields) readRule(f cronField, item string) (isRule bool, err error) {
+	switch {
+	case f.isDayOfMonth():
+		return c.dayOfMonth.read(item)
+	case f.isDayOfWeek():
+		return c.dayOfWeek.read(item, f.value)
+	}
+	return false, nil
 }
 
 func (f cronField) checkItem(item string) (string, error) {
@@ -91,22 +128,17 @@ func (f cronField) checkItem(item string) (string, error) {
 	return item, nil
 }
 
-// unsupported names what other crons have and this one has not.
+// unsupported names what other crons have and this one has not, or not in this field.
 func (f cronField) unsupported(item string) error {
-	isDay := f.name == "day-of-month" || f.isDayOfWeek()
 	switch {
-	case strings.Contains(item, "#"):
-		return errors.New("the nth weekday of a month (#) is not supported")
 	case item == "H" || strings.HasPrefix(item, "H/") || strings.HasPrefix(item, "H("):
 		return errors.New("a hashed value (H) is not supported; give each job a minute of its own")
-	case !isDay || slices.Contains(f.names, item):
+	case slices.Contains(f.names, item):
 		return nil
-	case f.isDayOfWeek() && strings.HasSuffix(item, "L"):
-		return errors.New("the last weekday of a month (L) is not supported")
-	case item == "L" || strings.HasPrefix(item, "L-"):
-		return errors.New("last day of month (L) is not supported; try day 28, or day 1 of the next month")
-	case strings.HasSuffix(item, "W"):
-		return errors.New("the weekday nearest to a day (W) is not supported")
+	case strings.Contains(item, "#"):
+		return errors.New(`the nth of a day of the week, such as "5#2", belongs in the day-of-week field`)
+	case item == "L" || strings.HasPrefix(item, "L-") || strings.HasSuffix(item, "W"):
+		return errors.New(`"L", "L-3", "LW" and "15W" belong in the day-of-month field`)
 	}
 	return nil
 }
@@ -191,6 +223,8 @@ func stepDuration(n int, unit time.Duration) string {
 	}
 	return strconv.Itoa(n) + letter[unit]
 }
+
+func (f cronField) isDayOfMonth() bool { return f.name == "day-of-month" }
 
 func (f cronField) isDayOfWeek() bool { return f.name == "day-of-week" }
 

@@ -25,6 +25,9 @@ const (
 //     three-letter English names too; Sunday is 0 or 7; ? is *. If neither day field has a * (or */1), a day that
 //     matches one of the two is enough; otherwise both must match. This is the rule of robfig/cron, whose parser
 //     is used, and nearly that of crontab(5), where */2 counts as a star too.
+//   - as items of the day fields, as in Quartz: in the day of the month L (the last), L-n (n days before it), LW (the
+//     last day from Monday to Friday) and nW (the day from Monday to Friday nearest to day n, in the same month; none
+//     in a month without a day n); in the day of the week dL (the last d of the month) and d#n (its n-th d).
 //   - @hourly, @daily or @midnight, @weekly, @monthly, @yearly or @annually.
 //   - "@every d" with a Go duration of whole seconds, from 1s to 87600h (ten years): the multiples of d since
 //     1970-01-01T00:00:00Z, so that all instances agree on them.
@@ -160,17 +163,17 @@ var cronParser = cron.NewParser(
 // parseWallTimes parses fields, or a descriptor that stands for some, with robfig/cron, once it is sure that the
 // parser reads them as they are meant.
 func parseWallTimes(words []string, location *time.Location) (string, plan, error) {
-	checked := words
+	fields := checkedFields{normal: words, plain: words}
 	var err error
 	if strings.HasPrefix(words[0], "@") {
 		err = checkDescriptor(words)
 	} else {
-		words, checked, err = checkFields(words)
+		fields, err = checkFields(words)
 	}
 	if err != nil {
 		return "", nil, err
 	}
-	parsed, err := cronParser.Parse(strings.Join(checked, " "))
+	parsed, err := cronParser.Parse(strings.Join(fields.plain, " "))
 	if err != nil {
 		return "", nil, err
 	}
@@ -178,27 +181,28 @@ func parseWallTimes(words []string, location *time.Location) (string, plan, erro
 	if !ok {
 		return "", nil, fmt.Errorf("the parser made a %T of it", parsed)
 	}
-	times := newWallTimes(spec, location)
+	times := newWallTimes(spec, fields, location)
 	if !times.everFires() {
 		return "", nil, errors.New("never fires: none of its months has such a day")
 	}
-	return strings.Join(words, " "), times, nil
+	return strings.Join(fields.normal, " "), times, nil
 }
 
-func newWallTimes(spec *cron.SpecSchedule, location *time.Location) *wallTimes {
-	const (
-		star     = 1 << 63 // robfig/cron's mark of a field with a star
-		allHours = 1<<24 - 1
-	)
-	return &wallTimes{
+// newWallTimes puts together what robfig/cron has read of the fields and what it cannot read.
+func newWallTimes(spec *cron.SpecSchedule, fields checkedFields, location *time.Location) *wallTimes {
+	const star = 1 << 63 // robfig/cron's mark of a field with a star
+	times := &wallTimes{
 		localTimes: localTimes{
-			second: spec.Second &^ star, minute: spec.Minute &^ star, hour: spec.Hour &^ star,
-			dom: spec.Dom &^ star, month: spec.Month &^ star, dow: spec.Dow &^ star,
+			second: spec.Second &^ star, minute: spec.Minute &^ star, hour: spec.Hour &^ star, month: spec.Month &^ star,
+			dayOfMonth: fields.dayOfMonth, dayOfWeek: fields.dayOfWeek,
 			eitherDay: (spec.Dom|spec.Dow)&star == 0,
 		},
 		location:  location,
 		everyHour: spec.Hour&allHours == allHours,
 	}
+	times.dayOfMonth.on = spec.Dom &^ star
+	times.dayOfWeek.nth |= eachWeek(spec.Dow &^ star)
+	return times
 }
 
 func checkDescriptor(words []string) error {

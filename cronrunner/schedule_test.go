@@ -1,6 +1,7 @@
 package cronrunner
 
 import (
+	"fmt"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -112,6 +113,76 @@ func TestNext(t *testing.T) {
 			require.Equal(t, tt.want, upcoming(t, s, mustTime(t, tt.after), len(tt.want)))
 		})
 	}
+}
+
+// Days that each month's calendar has to tell. 2026 begins on a Thursday.
+func TestDayRules(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		days, after string // day of month, month, day of week
+		want        []string
+	}{
+		"last day":                        {"L * *", "2026-01-15", []string{"2026-01-31", "2026-02-28", "2026-03-31", "2026-04-30"}},
+		"last day of February":            {"L 2 *", "2027-01-01", []string{"2027-02-28", "2028-02-29", "2029-02-28"}},
+		"three days before the last":      {"L-3 * *", "2026-01-01", []string{"2026-01-28", "2026-02-25", "2026-03-28"}},
+		"29 before the last":              {"L-29 * *", "2026-01-01", []string{"2026-01-02", "2026-03-02", "2026-04-01", "2026-05-02"}},
+		"30 before the last":              {"L-30 * *", "2026-01-01", []string{"2026-03-01", "2026-05-01", "2026-07-01"}},
+		"28 before the last of February":  {"L-28 2 *", "2026-01-01", []string{"2028-02-01", "2032-02-01"}},
+		"last weekday":                    {"LW * *", "2026-01-01", []string{"2026-01-30", "2026-02-27", "2026-03-31", "2026-04-30", "2026-05-29"}},
+		"nearest weekday":                 {"15W * *", "2026-06-01", []string{"2026-06-15", "2026-07-15", "2026-08-14", "2026-09-15", "2026-10-15", "2026-11-16"}},
+		"nearest weekday, the 1st":        {"1W * *", "2026-01-02", []string{"2026-02-02", "2026-03-02", "2026-04-01", "2026-05-01", "2026-06-01", "2026-07-01", "2026-08-03"}},
+		"nearest weekday, the 2nd":        {"2W * *", "2026-05-01", []string{"2026-06-02", "2026-07-02", "2026-08-03"}},
+		"nearest weekday, the 31st":       {"31W * *", "2026-01-01", []string{"2026-01-30", "2026-03-31", "2026-05-29", "2026-07-31"}},
+		"nearest weekday, the 30th":       {"30W * *", "2026-01-01", []string{"2026-01-30", "2026-03-30", "2026-04-30", "2026-05-29"}},
+		"nearest weekday, 29 February":    {"29W 2 *", "2026-01-01", []string{"2028-02-29", "2032-02-27", "2036-02-29"}},
+		"last Friday":                     {"* * 5L", "2026-01-01", []string{"2026-01-30", "2026-02-27", "2026-03-27"}},
+		"last Saturday, on the last day":  {"* * satl", "2026-01-01", []string{"2026-01-31", "2026-02-28", "2026-03-28"}},
+		"last Sunday as 0":                {"* * 0L", "2026-01-01", []string{"2026-01-25", "2026-02-22", "2026-03-29"}},
+		"last Sunday as 7":                {"* * 7L", "2026-01-01", []string{"2026-01-25", "2026-02-22", "2026-03-29"}},
+		"first Thursday, on the first":    {"* * 4#1", "2025-12-31", []string{"2026-01-01", "2026-02-05", "2026-03-05"}},
+		"second Friday":                   {"* * 5#2", "2026-01-01", []string{"2026-01-09", "2026-02-13", "2026-03-13"}},
+		"first Sunday as 7":               {"* * 7#1", "2026-01-01", []string{"2026-01-04", "2026-02-01", "2026-03-01"}},
+		"Thanksgiving":                    {"* 11 thu#4", "2026-01-01", []string{"2026-11-26", "2027-11-25", "2028-11-23"}},
+		"fifth Friday":                    {"* * 5#5", "2026-01-01", []string{"2026-01-30", "2026-05-29", "2026-07-31"}},
+		"all five Mondays are Mondays":    {"* * 1#1,1#2,1#3,1#4,1#5", "2026-01-01", []string{"2026-01-05", "2026-01-12", "2026-01-19", "2026-01-26", "2026-02-02"}},
+		"in a list":                       {"L,15,1W * *", "2026-01-01", []string{"2026-01-15", "2026-01-31", "2026-02-02", "2026-02-15", "2026-02-28"}},
+		"beside a range":                  {"1-2,l-1 * *", "2026-01-01", []string{"2026-01-02", "2026-01-30", "2026-02-01", "2026-02-02", "2026-02-27"}},
+		"beside a step":                   {"*/15,L * *", "2026-01-01", []string{"2026-01-16", "2026-01-31", "2026-02-01", "2026-02-16", "2026-02-28"}},
+		"beside days of the week":         {"* * 0,5L,1#1", "2026-01-20", []string{"2026-01-25", "2026-01-30", "2026-02-01", "2026-02-02"}},
+		"beside a range that ends with 7": {"* * 6-7,3#1", "2026-01-30", []string{"2026-01-31", "2026-02-01", "2026-02-04", "2026-02-07"}},
+		"a question mark":                 {"? * 5L", "2026-01-01", []string{"2026-01-30"}},
+		"either day field":                {"L * 5#2", "2026-01-01", []string{"2026-01-09", "2026-01-31", "2026-02-13", "2026-02-28"}},
+		"either, one without rules":       {"13 * 5L", "2026-01-01", []string{"2026-01-13", "2026-01-30", "2026-02-13", "2026-02-27"}},
+		"either, one that never comes":    {"30W 2 5L", "2026-01-01", []string{"2026-02-27", "2027-02-26"}},
+		"either of two rare ones":         {"29 2 SUN#5", "2026-01-01", []string{"2028-02-29", "2032-02-29", "2036-02-29"}},
+		"fifth Sunday of February":        {"* 2 SUN#5", "2026-01-01", []string{"2032-02-29", "2060-02-29", "2088-02-29", "2128-02-29"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var want []string
+			for _, day := range tt.want {
+				want = append(want, day+"T00:00:00Z")
+			}
+			s := mustSchedule(t, "0 0 "+tt.days, "")
+			require.Equal(t, want, upcoming(t, s, mustTime(t, tt.after+"T00:00:00Z"), len(want)))
+		})
+	}
+}
+
+// Nothing is rarer than a fifth weekday of February: the longest that anyone waits is 40 years.
+func TestRarestSchedules(t *testing.T) {
+	t.Parallel()
+	longest := time.Duration(0)
+	for d := range 7 {
+		s := mustSchedule(t, fmt.Sprintf("0 0 * 2 %d#5", d), "America/New_York")
+		at, end := s.Next(mustTime(t, "2000-01-01T00:00:00Z")), mustTime(t, "2400-01-01T00:00:00Z")
+		for at.Before(end) {
+			next := s.Next(at)
+			longest = max(longest, next.Sub(at))
+			at = next
+		}
+	}
+	require.Equal(t, 40, int(longest/(365*24*time.Hour)))
 }
 
 // Each row lists the next scheduled times around a change of the clocks.
@@ -303,6 +374,8 @@ func TestBetween(t *testing.T) {
 			"* 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z", "2026-03-29T12:00:00Z",
 			"2026-03-28T01:00:00Z", "2026-03-29T01:00:00Z", 61,
 		},
+		// 30 days before the last of April would be its day 0: not the last of March.
+		"no day 0":            {"0 0 L-30 3,4 5#5", "", "2026-02-20T00:00:00Z", "2026-04-10T00:00:00Z", "2026-03-01T00:00:00Z", "2026-03-01T00:00:00Z", 1},
 		"a repeated hour":     {"* 2 * * *", "Europe/Berlin", "2026-10-25T00:00:00Z", "2026-10-25T12:00:00Z", "2026-10-25T00:01:00Z", "2026-10-25T00:59:00Z", 59},
 		"every":               {"@every 7s", "", "1969-12-31T23:59:52Z", "1970-01-01T00:00:14Z", "1969-12-31T23:59:53Z", "1970-01-01T00:00:14Z", 4},
 		"every, turned round": {"@every 7s", "", "2026-11-30T09:00:00Z", "2026-11-30T08:00:00Z", "", "", 0},
@@ -341,7 +414,7 @@ func TestFarTimes(t *testing.T) {
 }
 
 func TestNextDoesNotAllocate(t *testing.T) {
-	for _, expr := range []string{"*/5 * * * *", "30 2 * * 1-5", "@every 1m"} {
+	for _, expr := range []string{"*/5 * * * *", "30 2 * * 1-5", "30 2 LW,1W * 5#2", "@every 1m"} {
 		s := mustSchedule(t, expr, "America/New_York")
 		now := mustTime(t, "2026-11-30T09:00:00Z")
 		require.Zero(t, testing.AllocsPerRun(100, func() { s.Next(now) }), expr)
@@ -358,6 +431,9 @@ func BenchmarkNext(b *testing.B) {
 		{"daily in a zone, across the change", "30 2 * * *", "America/New_York", "2027-03-13T09:00:00Z"},
 		{"rare", "0 0 29 2 *", "America/New_York", "2096-02-29T09:00:00Z"},
 		{"rare, every hour", "0 * 29 2 *", "America/New_York", "2096-03-01T09:00:00Z"},
+		{"rarest", "0 0 * 2 SUN#5", "America/New_York", "2088-02-29T09:00:00Z"},
+		{"rarest, every hour", "0 * * 2 SUN#5", "America/New_York", "2088-03-01T09:00:00Z"},
+		{"nearest weekdays", "0 0 1W,15W,L-1 * *", "", "2026-11-30T09:00:00Z"},
 		{"every 90s", "@every 90s", "", "2026-11-30T09:00:00Z"},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
