@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 
 const patience = 40 * time.Second
 
+var prefix, keysOnly = clientv3.WithPrefix(), clientv3.WithKeysOnly()
+
 // bench is an etcd and what was started on it.
 type bench struct {
 	t       *testing.T
