@@ -146,6 +146,25 @@ func DueTimes(spec *state.Spec) (*Schedule, error) {
 	return s, nil
 }
 
+// DueTimes is the schedule of the instants at which the job would be due; see the function of that name. Its
+// error is ErrBadJob.
+func (j Job) DueTimes() (*Schedule, error) {
+	compiled, err := j.compile()
+	if err != nil {
+		return nil, err
+	}
+	spec := specOf(compiled)
+	return DueTimes(&spec)
+}
+
+// RunsLeft is how many runs a job's schedule may still yield; math.MaxInt64 without a limit.
+func RunsLeft(spec *state.Spec, status *state.JobStatus) int64 {
+	if spec.MaxRuns == 0 {
+		return unlimited
+	}
+	return max(spec.MaxRuns-status.ScheduledRunsTotal, 0)
+}
+
 // delayedPlan is due some seconds after the times of another.
 type delayedPlan struct {
 	plan

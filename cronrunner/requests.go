@@ -138,7 +138,7 @@ func (t *term) nextAsked(js *jobState, room int) task {
 		}
 		run.Status, run.Reason = status, reason
 		return task{op: func() effect { return t.recordAsked(def, run, state.Acted{Standing: r}) }}
-	case len(a.backfills) > 0 && room > 0 && queue == 0 && !def.Control.Paused:
+	case len(a.backfills) > 0 && room == j.Overlap.limit() && queue == 0 && !def.Control.Paused: // one at a time
 		r := a.backfills[0]
 		run, acted := nextOfBackfill(j, def.View.Status.Cursor, r)
 		if run.ID == "" {
@@ -152,7 +152,8 @@ func (t *term) nextAsked(js *jobState, room int) task {
 // runAsked is the run that a trigger or a retry asks for.
 func runAsked(r state.Request) state.Run {
 	run := state.Run{
-		Job: r.Job, ID: r.ID, Trigger: state.ByHand, ScheduledAt: r.ScheduledAt, Args: r.Args, RequestedBy: r.By,
+		Job: r.Job, ID: r.ID, Trigger: state.ByHand, ScheduledAt: r.ScheduledAt, Args: r.Args,
+		RequestedBy: r.By, RequestWhy: r.Reason,
 	}
 	if r.Kind == state.AskRetry {
 		run.Trigger, run.RetryOf = state.ByRetry, r.Run
@@ -179,7 +180,8 @@ func nextOfBackfill(j *job, cursor time.Time, r state.Standing) (state.Run, stat
 	}
 	_, suffix, _ := strings.Cut(r.ID, "-")
 	return state.Run{
-		Job: r.Job, ID: state.RunID(at) + "-" + suffix, Trigger: state.ByBackfill, ScheduledAt: at, RequestedBy: r.By,
+		Job: r.Job, ID: state.RunID(at) + "-" + suffix, Trigger: state.ByBackfill, ScheduledAt: at,
+		RequestedBy: r.By, RequestWhy: r.Reason,
 	}, acted
 }
 

@@ -77,6 +77,9 @@ func (s *Store) Run(ctx context.Context, job, id string) (Run, int64, error) {
 	return r, kv.ModRevision, err
 }
 
+// DecodeRun reads the value of a run's key.
+func DecodeRun(kv *mvccpb.KeyValue) (Run, error) { return decodeRun(kv) }
+
 // decodeRun decodes a record. The fencing token of an attempt is the revision of the write that claimed
 // it, which that write could not know; while it runs, it is the record's own mod revision.
 func decodeRun(kv *mvccpb.KeyValue) (Run, error) {

@@ -82,7 +82,7 @@ func (s *Store) Submit(ctx context.Context, r Request) (Request, error) {
 		return r, err
 	}
 	r.By, r.Reason = CutHead(r.By, MaxNote), CutHead(r.Reason, MaxNote)
-	r.At = time.Now().UTC().Truncate(time.Second)
+	r.At = time.Now().UTC().Truncate(time.Millisecond)
 	for range maxContention {
 		def, err := s.Job(ctx, r.Job)
 		if err == nil {
@@ -146,12 +146,11 @@ func (s *Store) complete(ctx context.Context, r Request, def Definition) (Reques
 	case def.Control.Paused:
 		return r, fmt.Errorf("job %s: %w", r.Job, ErrPaused)
 	}
-	stamp := RunID(r.At)
 	switch r.Kind { //nolint:exhaustive // cancel is above
 	case AskTrigger:
-		r.ID, r.ScheduledAt = stamp+"-m"+RandomSuffix(), r.At
+		r.ID, r.ScheduledAt = newRequestID(r.At, "m"), r.At
 	case AskBackfill:
-		r.ID = stamp + "-b" + RandomSuffix()
+		r.ID = newRequestID(r.At, "b")
 		r.From, r.To = r.From.UTC(), r.To.UTC()
 		r.Next = r.From
 	case AskRetry:
@@ -162,12 +161,20 @@ func (s *Store) complete(ctx context.Context, r Request, def Definition) (Reques
 		if !run.Status.Final() {
 			return r, fmt.Errorf("run %s of job %s is %s: %w", r.Run, r.Job, run.Status, ErrRunNotOver)
 		}
-		r.ID, r.ScheduledAt = stamp+"-r"+RandomSuffix(), run.ScheduledAt
+		r.ID, r.ScheduledAt = newRequestID(r.At, "r"), run.ScheduledAt
 		if r.Args == nil {
 			r.Args = run.Args
 		}
 	}
 	return r, nil
+}
+
+// newRequestID is a new id that sorts by time, to the millisecond: the second as every run id has it, a letter
+// for what was asked, the millisecond in two digits of base 32, and four random letters and digits.
+func newRequestID(at time.Time, kind string) string {
+	const digits = "0123456789abcdefghijklmnopqrstuv"
+	ms := at.Nanosecond() / int(time.Millisecond)
+	return RunID(at) + "-" + kind + string([]byte{digits[ms/32], digits[ms%32]}) + RandomSuffix()[:4]
 }
 
 // errAskAgain is a request that was refused since something has changed, or since its id is taken.
@@ -215,16 +222,19 @@ func (s *Store) submit(ctx context.Context, r Request, def Definition) error {
 	return errAskAgain
 }
 
-// Withdraw takes back a request that was not acted on yet; the rest of a backfill. It reports whether there
-// was one.
-func (s *Store) Withdraw(ctx context.Context, id string) (bool, error) {
+// Withdraw takes back a request that was not acted on yet, or the rest of a backfill, and returns it as it stood.
+// Its error is ErrNotFound when there is none of that id.
+func (s *Store) Withdraw(ctx context.Context, id string) (Standing, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	resp, err := s.client.Delete(ctx, s.keys.Request(id))
-	if err != nil {
-		return false, fmt.Errorf("withdraw request %s: %w", id, err)
+	resp, err := s.client.Delete(ctx, s.keys.Request(id), clientv3.WithPrevKV())
+	switch {
+	case err != nil:
+		return Standing{}, fmt.Errorf("withdraw request %s: %w", id, err)
+	case len(resp.PrevKvs) == 0:
+		return Standing{}, fmt.Errorf("request %s: %w", id, ErrNotFound)
 	}
-	return resp.Deleted > 0, nil
+	return DecodeRequest(resp.PrevKvs[0])
 }
 
 // Requests are those that were not acted on yet, cancels after the others, the oldest first. One that cannot

@@ -40,7 +40,7 @@ func (f *fixture) standing(r Request) Standing {
 func TestARequestIsActedOnOnce(t *testing.T) {
 	f := setup(t)
 	r := f.mustSubmit(Request{Kind: AskTrigger, By: "ann", Args: map[string]string{"day": "2026-11-29"}})
-	require.Regexp(t, `^\d{8}T\d{6}Z-m[a-z0-9]{5}$`, r.ID)
+	require.Regexp(t, `^\d{8}T\d{6}Z-m[a-z0-9]{6}$`, r.ID)
 	claim := f.claimOf(0)
 	claim.Run.ID, claim.Run.Trigger = r.ID, ByHand
 	claim.Acted = &Acted{Standing: f.standing(r)}
@@ -155,12 +155,11 @@ func TestARequestThatMakesNoSenseIsRefused(t *testing.T) {
 	left, err := f.Requests(t.Context())
 	require.NoError(t, err)
 	require.Len(t, left, 1, "what is refused writes nothing")
-	gone, err := f.Withdraw(t.Context(), r.ID)
+	withdrawn, err := f.Withdraw(t.Context(), r.ID)
 	require.NoError(t, err)
-	require.True(t, gone)
-	gone, err = f.Withdraw(t.Context(), r.ID)
-	require.NoError(t, err)
-	require.False(t, gone)
+	require.Equal(t, r, withdrawn.Request)
+	_, err = f.Withdraw(t.Context(), r.ID)
+	require.ErrorIs(t, err, ErrNotFound)
 }
 
 func TestRequestsMadeAtOnceAllStand(t *testing.T) {

@@ -114,6 +114,7 @@ type Run struct {
 
 	// Of runs that somebody asked for.
 	RequestedBy string            `json:"requested_by,omitempty"`
+	RequestWhy  string            `json:"request_reason,omitempty"`
 	RetryOf     string            `json:"retry_of,omitempty"` // the run that it repeats
 	Args        map[string]string `json:"args,omitempty"`     // for the handler
 }

@@ -42,7 +42,8 @@ type description struct {
 	Definition state.Spec      `json:"definition"`
 	Status     state.JobStatus `json:"status"`
 	Control    state.Control   `json:"control"`
-	Next       []time.Time     `json:"next"` // none when it will not run: paused, retired, invalid
+	Requests   []state.Request `json:"requests"` // not acted on yet
+	Next       []time.Time     `json:"next"`     // none when it will not run: paused, retired, invalid
 	Runs       []state.Run     `json:"runs"`
 	Invalid    *string         `json:"invalid"`
 }
@@ -56,17 +57,21 @@ func (c *cluster) describe(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	requests, err := c.requests(ctx, name)
+	if err != nil {
+		return err
+	}
 	now := c.o.now()
 	d := description{
 		Definition: def.Spec, Status: def.View.Status, Control: def.Control,
-		Next: []time.Time{}, Runs: append([]state.Run{}, page.Runs...),
+		Requests: requests, Next: []time.Time{}, Runs: append([]state.Run{}, page.Runs...),
 	}
-	schedule, err := scheduleOf(def)
+	outlook, err := outlookOf(def)
 	switch {
 	case err != nil:
 		d.Invalid = unlessZero(err.Error())
 	case !def.Control.Paused && !def.Spec.Retired:
-		d.Next = times(schedule, now, describedTimes)
+		d.Next = outlook.times(now, describedTimes)
 	}
 	if err := one(c.o, d, func() error { return c.o.describeText(&d, now) }); err != nil {
 		return err
@@ -133,7 +138,7 @@ func (d *description) lines(now time.Time) []labeled {
 	lines := []labeled{
 		{label: "Job", text: spec.Name},
 		{label: "Description", text: spec.Description},
-		{label: "Schedule", text: strings.TrimSpace(spec.Schedule + "  " + spec.TimeZone)},
+		{label: "Schedule", text: scheduleText(spec)},
 		{label: "Target", text: spec.Target},
 		{label: "Source", text: spec.Source},
 		{label: "Labels", text: pairs(spec.Labels, "=")},
@@ -142,14 +147,19 @@ func (d *description) lines(now time.Time) []labeled {
 		lines = append(lines, labeled{label: "Invalid", text: *d.Invalid, style: term.Bad})
 	} else {
 		lines = append(lines,
+			labeled{label: "Start", text: boundText(spec.Start, now)},
+			labeled{label: "End", text: boundText(spec.End, now)},
+			labeled{label: "Max runs", text: maxRunsText(spec, st)},
+			labeled{label: "Jitter", text: jitterText(spec)},
 			labeled{label: "Overlap", text: overlapText(spec)},
-			labeled{label: "Catch-up", text: spec.CatchUp + ", within " + term.Elapsed(time.Duration(spec.Window))},
+			labeled{label: "Catch-up", text: catchUpText(spec)},
 			labeled{label: "Recovery", text: recoveryText(spec)},
 			labeled{label: "Limits", text: fmt.Sprintf("timeout %s, lock TTL %s, grace %s", elapsed(spec.Timeout), elapsed(spec.LockTTL), elapsed(spec.Grace))},
 		)
 	}
 	state, style := d.state(now)
-	lines = append(lines, labeled{label: "State", text: state, style: style})
+	lines = append(lines, labeled{label: "State", text: state, style: style},
+		labeled{label: "Requests", text: requestsText(d.Requests, now)})
 	if st.LastStatus != "" {
 		lines = append(lines, labeled{label: "Last run", text: fmt.Sprintf("%s %s, took %s", st.LastStatus,
 			term.Relative(st.LastFinishedAt, now), millis(st.LastDurationMS))})
@@ -174,21 +184,68 @@ func (d *description) state(now time.Time) (string, term.Style) {
 	case d.Definition.Retired:
 		parts, style = append(parts, "retired: the leader no longer has it"), term.Caution
 	case c.Paused:
-		text := "paused"
-		if c.By != "" {
-			text += " by " + c.By
-		}
-		if !c.At.IsZero() {
-			text += " " + term.Relative(c.At, now)
-		}
-		if c.Reason != "" {
-			text += ": " + c.Reason
-		}
-		parts, style = append(parts, text), term.Caution
+		parts, style = append(parts, pausedText(c, now)), term.Caution
+	case len(parts) == 0 && d.Invalid == nil && len(d.Next) == 0:
+		parts, style = append(parts, "over: it is not due any more"), term.Faint
 	case len(parts) == 0:
 		parts = append(parts, "idle")
 	}
 	return strings.Join(parts, "; "), style
+}
+
+// pausedText says by whom a job was paused, when and why.
+func pausedText(c *state.Control, now time.Time) string {
+	text := "paused"
+	if c.By != "" {
+		text += " by " + c.By
+	}
+	if !c.At.IsZero() {
+		text += " " + ago(c.At, now)
+	}
+	if c.Reason != "" {
+		text += ": " + c.Reason
+	}
+	return text
+}
+
+// scheduleText is the schedule as it was written, and in words.
+func scheduleText(spec *state.Spec) string {
+	text := strings.TrimSpace(spec.Schedule + "  " + spec.TimeZone)
+	if schedule, err := cronrunner.ParseSchedule(spec.Schedule, spec.TimeZone); err == nil {
+		text += "\n" + schedule.Words()
+	}
+	return text
+}
+
+// boundText is the first or the last scheduled time that there can be.
+func boundText(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return instant(t) + ", " + term.Relative(t, now)
+}
+
+func maxRunsText(spec *state.Spec, st *state.JobStatus) string {
+	if spec.MaxRuns == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d done", st.ScheduledRunsTotal, spec.MaxRuns)
+}
+
+// jitterText says how far the job's times may lie behind the schedule, and how far they do.
+func jitterText(spec *state.Spec) string {
+	if spec.Jitter == 0 {
+		return ""
+	}
+	return fmt.Sprintf("up to %s, this job %s", elapsed(spec.Jitter), term.Elapsed(time.Duration(spec.Delay)))
+}
+
+func catchUpText(spec *state.Spec) string {
+	text := spec.CatchUp + ", within " + term.Elapsed(time.Duration(spec.Window))
+	if spec.CatchUpMax > 0 {
+		text += fmt.Sprintf(", at most %d of them", spec.CatchUpMax)
+	}
+	return text
 }
 
 func overlapText(spec *state.Spec) string {

@@ -29,6 +29,7 @@ const (
 	exitNoConnection = 2
 	exitBadInput     = 3
 	exitNotFound     = 4
+	exitRunFailed    = 5 // the job's run did not succeed
 	exitUsage        = 128
 )
 
@@ -53,7 +54,7 @@ func exitCode(err error) int {
 		return f.code
 	case errors.Is(err, app.ErrNoConnection), unreachable(err):
 		return exitNoConnection
-	case errors.Is(err, app.ErrBadInput), faulty, errors.Is(err, state.ErrBadName):
+	case errors.Is(err, app.ErrBadInput), faulty, errors.Is(err, state.ErrBadName), errors.Is(err, state.ErrBadRequest):
 		return exitBadInput
 	case errors.Is(err, state.ErrNotFound):
 		return exitNotFound
@@ -140,7 +141,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 			return nil
 		case n == 0:
 			return usage(cmd, "%s takes no arguments, but there is %q", cmd.CommandPath(), args[0])
-		case len(args) == 0:
+		case len(args) < n:
 			return usage(cmd, "%s needs %s", cmd.CommandPath(), what)
 		default:
 			return usage(cmd, "%s takes %s and nothing else, but there are %d arguments", cmd.CommandPath(), what, len(args))
@@ -154,6 +155,17 @@ func aJob(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return state.CheckJobName(args[0])
+}
+
+// aJobAndRun takes two arguments, which can be a job's name and the id of one of its runs.
+func aJobAndRun(cmd *cobra.Command, args []string) error {
+	if err := exactly(2, "the name of a job and the id of a run")(cmd, args); err != nil {
+		return err
+	}
+	if err := state.CheckJobName(args[0]); err != nil {
+		return err
+	}
+	return checkRunID(args[0], args[1])
 }
 
 // knownCommand is the root's check of its arguments: cobra gives it those that are no command.

@@ -86,13 +86,13 @@ func (c *cluster) history(ctx context.Context, job, before string, n int) error 
 func runTable(runs []state.Run, now time.Time, wide bool) *term.Table {
 	table := term.NewTable("RUN", "STATUS", "SCHEDULED", "DURATION", "NOTE")
 	if wide {
-		table = term.NewTable("RUN", "STATUS", "TRIGGER", "SCHEDULED", "STARTED", "LATENESS", "DURATION", "ATTEMPT", "INSTANCE", "NOTE")
+		table = term.NewTable("RUN", "STATUS", "TRIGGER", "SCHEDULED", "STARTED", "LATENESS", "DURATION", "ATTEMPT", "INSTANCE", "ASKED-BY", "NOTE")
 	}
 	for i := range runs {
 		r := &runs[i]
 		if wide {
 			table.Row(r.ID, statusCell(r.Status), string(r.Trigger), instant(r.ScheduledAt), instant(r.StartedAt), latenessCell(r),
-				durationCell(r, now), some(int64(r.Attempt)), r.Instance, noteCell(r, true))
+				durationCell(r, now), some(int64(r.Attempt)), r.Instance, r.RequestedBy, wideNote(r))
 		} else {
 			table.Row(r.ID, statusCell(r.Status), term.Relative(r.ScheduledAt, now), durationCell(r, now), noteCell(r, false))
 		}
@@ -133,6 +133,21 @@ func ongoing(start, now time.Time) string {
 	return term.Elapsed(max(now.Sub(start).Round(time.Second), 0))
 }
 
+// wideNote is the note of a table that has room: what was asked for comes first.
+func wideNote(r *state.Run) string {
+	var parts []string
+	if r.RetryOf != "" {
+		parts = append(parts, "retry of "+r.RetryOf)
+	}
+	if len(r.Args) > 0 {
+		parts = append(parts, "with "+pairs(r.Args, "="))
+	}
+	if note := noteCell(r, true); note != "" {
+		parts = append(parts, note)
+	}
+	return strings.Join(parts, "; ")
+}
+
 // noteCell is why a run ended as it did: the reason that the record gives, and the error's first line;
 // before that how many times the record is for, and which attempt it was, unless a column has that.
 func noteCell(r *state.Run, hasAttempt bool) string {
@@ -143,13 +158,18 @@ func noteCell(r *state.Run, hasAttempt bool) string {
 	if r.Attempt > 1 && !hasAttempt {
 		parts = append(parts, fmt.Sprintf("attempt %d", r.Attempt))
 	}
-	if r.Reason != "" {
+	if r.Reason != "" && (r.Error == "" || !inError(r.Reason)) {
 		parts = append(parts, reasonText(r.Reason))
 	}
 	if r.Error != "" {
 		parts = append(parts, firstLine(r.Error))
 	}
 	return strings.Join(parts, ": ")
+}
+
+// inError reports whether the error of a run with that reason says it too.
+func inError(reason string) bool {
+	return reason == state.ReasonRequested || reason == state.ReasonReplaced
 }
 
 // reasonTexts are the reasons that do not say it themselves.
@@ -163,6 +183,10 @@ var reasonTexts = map[string]string{
 	state.ReasonQueueFull:    "too many waiting already",
 	state.ReasonRetired:      "its job was removed",
 	state.ReasonRecordLost:   "its record was lost",
+	state.ReasonCoalesced:    "one that waits stands for it",
+	state.ReasonReplaced:     "a newer run took its place",
+	state.ReasonLimit:        "more than are caught up",
+	state.ReasonRequested:    "on request",
 }
 
 func reasonText(reason string) string { return cmp.Or(reasonTexts[reason], reason) }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/etcdcron/etcdcron/cronrunner"
 	"github.com/etcdcron/etcdcron/internal/term"
-	"github.com/etcdcron/etcdcron/leader"
 	"github.com/etcdcron/etcdcron/state"
 )
 
@@ -70,7 +69,7 @@ func (c *cluster) noteNoLeader(ctx context.Context) {
 	if !c.o.forPeople() {
 		return
 	}
-	if _, err := c.leader(ctx); errors.Is(err, leader.ErrNoLeader) {
+	if leads, err := c.leads(ctx); err == nil && !leads {
 		c.o.hintf("nobody leads at the moment, so nothing is run; start an instance with: etcdcron serve -c FILE")
 	}
 }
@@ -118,7 +117,7 @@ func summarize(def state.Definition, now time.Time) jobSummary {
 	if rate, ok := st.SuccessRate(); ok {
 		s.SuccessRate = &rate
 	}
-	schedule, err := scheduleOf(def)
+	outlook, err := outlookOf(def)
 	switch {
 	case err != nil:
 		s.Invalid = unlessZero(err.Error())
@@ -126,22 +125,34 @@ func summarize(def state.Definition, now time.Time) jobSummary {
 	case st.NextRunAt.After(now):
 		s.NextRunAt = &st.NextRunAt
 	default: // what is recorded is over: nobody leads
-		if next := times(schedule, now, 1); len(next) > 0 {
+		if next := outlook.times(now, 1); len(next) > 0 {
 			s.NextRunAt = &next[0]
 		}
 	}
 	return s
 }
 
-// scheduleOf is a job's schedule. Its error says why the job is invalid.
-func scheduleOf(def state.Definition) (*cronrunner.Schedule, error) {
+// outlook is what a job's schedule has yet to yield: when the job is due, and for how many runs.
+type outlook struct {
+	due  *cronrunner.Schedule
+	left int64
+}
+
+// outlookOf is a job's outlook. Its error says why the job is invalid.
+func outlookOf(def state.Definition) (outlook, error) {
 	switch {
 	case def.Broken != nil:
-		return nil, def.Broken
+		return outlook{}, def.Broken
 	case def.SpecRev == 0:
-		return nil, errors.New("its definition is not there")
+		return outlook{}, errors.New("its definition is not there")
 	}
-	return cronrunner.ParseSchedule(def.Spec.Schedule, def.Spec.TimeZone)
+	due, err := cronrunner.DueTimes(&def.Spec)
+	return outlook{due: due, left: cronrunner.RunsLeft(&def.Spec, &def.View.Status)}, err
+}
+
+// times are the next n times at which the job is due after from; fewer if it will not be due so often.
+func (o outlook) times(from time.Time, n int) []time.Time {
+	return times(o.due, from, int(min(int64(n), o.left)))
 }
 
 // times are the next n times of a schedule after from; fewer if it ends.
@@ -184,7 +195,7 @@ func nextCell(j *jobSummary, now time.Time) any {
 	case j.Paused:
 		return term.Styled(term.Caution, "never: paused")
 	case j.NextRunAt == nil:
-		return ""
+		return term.Styled(term.Faint, "never: over")
 	}
 	return term.Relative(*j.NextRunAt, now)
 }
@@ -209,17 +220,19 @@ func resultCell(j *jobSummary) any {
 	return statusCell(*j.LastStatus)
 }
 
-func statusCell(s state.RunStatus) any {
+func statusCell(s state.RunStatus) any { return term.Styled(statusStyle(s), string(s)) }
+
+func statusStyle(s state.RunStatus) term.Style {
 	switch s {
 	case state.Succeeded:
-		return term.Styled(term.Good, string(s))
+		return term.Good
 	case state.Failed:
-		return term.Styled(term.Bad, string(s))
+		return term.Bad
 	case state.Skipped, state.Missed, state.Canceled:
-		return term.Styled(term.Caution, string(s))
+		return term.Caution
 	case state.Pending, state.Running:
 	}
-	return string(s)
+	return ""
 }
 
 // rate is a share in percent. Only all is 100%, and only none is 0%.

@@ -62,7 +62,10 @@ func (o *options) nextOfSchedule(expr string, q nextQuestion) error {
 		}
 		return f
 	}
-	return o.showNext(schedule, q)
+	if o.forPeople() {
+		fmt.Fprintf(o.stdout, "%s\n\n", term.Clean(schedule.Words()))
+	}
+	return o.showNext(outlook{due: schedule, left: int64(q.n)}, q)
 }
 
 func (c *cluster) nextOfJob(ctx context.Context, name string, q nextQuestion) error {
@@ -70,11 +73,11 @@ func (c *cluster) nextOfJob(ctx context.Context, name string, q nextQuestion) er
 	if err != nil {
 		return err
 	}
-	schedule, err := scheduleOf(def)
+	outlook, err := outlookOf(def)
 	if err != nil {
 		return fmt.Errorf("job %s is invalid: %w", name, err)
 	}
-	if err := c.o.showNext(schedule, q); err != nil {
+	if err := c.o.showNext(outlook, q); err != nil {
 		return err
 	}
 	switch {
@@ -86,20 +89,23 @@ func (c *cluster) nextOfJob(ctx context.Context, name string, q nextQuestion) er
 	return nil
 }
 
-func (o *options) showNext(schedule *cronrunner.Schedule, q nextQuestion) error {
+func (o *options) showNext(outlook outlook, q nextQuestion) error {
 	from := time.Time(q.from)
 	if from.IsZero() {
 		from = o.now()
 	}
-	next := times(schedule, from, q.n)
-	zone, err := time.LoadLocation(schedule.Zone())
+	next := outlook.times(from, q.n)
+	zone, err := time.LoadLocation(outlook.due.Zone())
 	if err != nil {
 		zone = time.UTC
 	}
 	if err := list(o, next, func() *term.Table { return timeTable(next, zone, from) }); err != nil {
 		return err
 	}
-	if len(next) == 0 {
+	switch {
+	case outlook.left == 0:
+		o.hintf("it does not fire any more: it has had all the runs that it may have")
+	case len(next) == 0:
 		o.hintf("it does not fire any more after %s", instant(from))
 	}
 	return nil

@@ -155,6 +155,7 @@ RUN  STATUS  SCHEDULED  DURATION  NOTE
 		"describe": {[]string{"describe", "hello"}, called{stdout: `
 Job:          hello
 Schedule:     */5 * * * * *  UTC
+              Every 5 seconds
 Target:       date
 Source:       jobs.yaml
 Overlap:      skip
@@ -184,6 +185,7 @@ OUTPUT of 20240603T115955Z
 		"describe a paused job": {[]string{"describe", "paused"}, called{stdout: `
 Job:          paused
 Schedule:     @daily  UTC
+              At 00:00, UTC
 Target:       date
 Source:       jobs.yaml
 Overlap:      skip

@@ -57,10 +57,11 @@ func newRootCommand(o *options) *cobra.Command {
 each scheduled time once, by one leader, and every run on record.
 
 Exit codes: 0 ok, 1 failed, 2 no connection, 3 bad input, 4 not found,
-128 usage.`,
+5 the job's run did not succeed, 128 usage.`,
 		Example: `  etcdcron serve -c jobs.yaml     start an instance, with an etcd of its own
   etcdcron jobs                   what there is, what runs, what is next
   etcdcron history JOB            what ran, newest first
+  etcdcron trigger JOB --follow   run it now, and show how it ends
   etcdcron next "0 9 * * *"       when a schedule fires`,
 		Version:           currentBuild().String(),
 		SilenceErrors:     true, // report does it
@@ -79,6 +80,8 @@ Exit codes: 0 ok, 1 failed, 2 no connection, 3 bad input, 4 not found,
 	root.AddCommand(
 		newServeCommand(o),
 		newJobsCommand(o), newDescribeCommand(o), newHistoryCommand(o), newNextCommand(o),
+		newTriggerCommand(o), newCancelCommand(o), newRetryCommand(o), newBackfillCommand(o),
+		newPauseCommand(o), newResumeCommand(o),
 		newLeaderCommand(o),
 		newValidateCommand(o),
 		newVersionCommand(o),

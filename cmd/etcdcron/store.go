@@ -14,7 +14,7 @@ import (
 	"github.com/etcdcron/etcdcron/state"
 )
 
-// cluster is what the reading commands look into.
+// cluster is what the commands look into, and ask things of.
 type cluster struct {
 	client *clientv3.Client
 	keys   state.Keys
@@ -44,6 +44,15 @@ func (c *cluster) leader(ctx context.Context) (leader.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.commandTimeout)
 	defer cancel()
 	return leader.Current(ctx, c.client, c.keys)
+}
+
+// leads reports whether anybody leads.
+func (c *cluster) leads(ctx context.Context) (bool, error) {
+	_, err := c.leader(ctx)
+	if errors.Is(err, leader.ErrNoLeader) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // job reads one job that must be there and readable.

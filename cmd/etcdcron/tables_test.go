@@ -148,10 +148,18 @@ odd               -          -          -          stored value`+"\uFFFD"+`[31m 
 `, written(t, runTable(runsToShow(), noon, false), term.Screen{}))
 
 	require.Equal(t, `
-RUN               STATUS     TRIGGER   SCHEDULED             STARTED               LATENESS  DURATION   ATTEMPT  INSTANCE  NOTE
-20240603T115955Z  running    schedule  2024-06-03T11:59:55Z  2024-06-03T11:59:56Z  7ms       4s so far  2        a-1-x     -
-20240603T115900Z  succeeded  -         2024-06-03T11:59:00Z  2024-06-03T11:59:01Z  <1ms      1.2s       1        a-1-x     -
+RUN               STATUS     TRIGGER   SCHEDULED             STARTED               LATENESS  DURATION   ATTEMPT  INSTANCE  ASKED-BY  NOTE
+20240603T115955Z  running    schedule  2024-06-03T11:59:55Z  2024-06-03T11:59:56Z  7ms       4s so far  2        a-1-x     -         -
+20240603T115900Z  succeeded  -         2024-06-03T11:59:00Z  2024-06-03T11:59:01Z  <1ms      1.2s       1        a-1-x     -         -
 `, written(t, runTable(runsToShow()[:2], noon, true), term.Screen{}))
+
+	require.Equal(t, `
+RUN                     STATUS    TRIGGER  SCHEDULED             STARTED  LATENESS  DURATION  ATTEMPT  INSTANCE  ASKED-BY  NOTE
+20240603T120000Z-rabcd  canceled  retry    2024-06-03T09:00:00Z  -        -         -         -        a-1-x     jo@a      retry of 20240603T090000Z; with day=3, month=6; canceled by jo@a
+`, written(t, runTable([]state.Run{{
+		ID: "20240603T120000Z-rabcd", Status: state.Canceled, Reason: state.ReasonRequested, Error: "canceled by jo@a", Trigger: state.ByRetry,
+		ScheduledAt: noon.Add(-3 * time.Hour), Instance: "a-1-x", RequestedBy: "jo@a", RetryOf: "20240603T090000Z", Args: map[string]string{"month": "6", "day": "3"},
+	}}, noon, true), term.Screen{}))
 }
 
 // What the tables of a normal day need fits a terminal of 80 columns.
@@ -199,6 +207,8 @@ func TestNoteCell(t *testing.T) {
 		state.ReasonWindow: "older than the catch-up window", state.ReasonPaused: "paused",
 		state.ReasonCatchUp: "passed while nobody led", state.ReasonInstanceLost: "instance lost",
 		state.ReasonTimeout: "timeout", state.ReasonDrain: "instance stopped", "new": "new",
+		state.ReasonCoalesced: "one that waits stands for it", state.ReasonReplaced: "a newer run took its place",
+		state.ReasonLimit: "more than are caught up", state.ReasonRequested: "on request",
 	} {
 		require.Equal(t, want, noteCell(&state.Run{Reason: reason}, false))
 	}
@@ -229,6 +239,7 @@ func TestDescribeText(t *testing.T) {
 Job:          daily_billing
 Description:  charges every account
 Schedule:     0 9 * * *  Asia/Shanghai
+              At 09:00, Asia/Shanghai
 Target:       /opt/billing/run --all
                 echo done
 Source:       jobs.yaml
@@ -260,6 +271,7 @@ OUTPUT of 20240603T115900Z
 	require.Equal(t, `
 Job:          fresh
 Schedule:     * * * * *  UTC
+              Every minute
 Invalid:      no schedule
 State:        running for 3s; paused by jo 1h ago: too loud
 Totals:       0 succeeded, 0 failed
@@ -267,6 +279,56 @@ Totals:       0 succeeded, 0 failed
 		Definition: fresh.Spec, Status: state.JobStatus{Running: 1, LastStartedAt: noon.Add(-3 * time.Second)},
 		Control: state.Control{Paused: true, By: "jo", At: noon.Add(-time.Hour), Reason: "too loud"}, Invalid: unlessZero("no schedule"),
 	}))
+}
+
+// What bounds a schedule, and what was asked of the job.
+func TestDescribeText_Bounds(t *testing.T) {
+	t.Parallel()
+	def := billing()
+	def.Spec.Start, def.Spec.End = noon.Add(-30*24*time.Hour), noon.Add(30*24*time.Hour)
+	def.Spec.MaxRuns, def.View.Status.ScheduledRunsTotal = 1000, 200
+	def.Spec.Jitter, def.Spec.Delay = state.Duration(10*time.Minute), state.Duration(192*time.Second)
+	def.Spec.CatchUp, def.Spec.CatchUpMax = "all", 100
+	def.View.Status = state.JobStatus{ScheduledRunsTotal: 200}
+	text := described(t, description{Definition: def.Spec, Status: def.View.Status, Next: []time.Time{noon.Add(time.Hour)}, Requests: []state.Request{
+		{Kind: state.AskTrigger, ID: "20240603T115959Z-mabcd", By: "jo@a", At: noon.Add(-time.Second), Args: map[string]string{"day": "3"}, Reason: "again\nand again"},
+		{Kind: state.AskRetry, ID: "20240603T115959Z-rabcd", Run: "20240603T010000Z", By: "jo@a", At: noon},
+		{Kind: state.AskBackfill, ID: "20240603T115959Z-babcd", By: "jo@a", At: noon.Add(-time.Minute), From: noon.Add(-24 * time.Hour), To: noon, Next: noon.Add(-11 * time.Hour), Done: 3, Total: 10},
+		{Kind: state.AskCancel, Run: "20240603T010000Z", At: noon.Add(-time.Minute)},
+	}})
+	require.Contains(t, text, `
+Start:        2024-05-04T12:00:00Z, 30d ago
+End:          2024-07-03T12:00:00Z, in 30d
+Max runs:     200 of 1000 done
+Jitter:       up to 10m, this job 3m12s
+Overlap:      skip
+Catch-up:     all, within 6h, at most 100 of them
+`)
+	require.Contains(t, text, `
+State:        idle
+Requests:     20240603T115959Z-mabcd: trigger with day=3, by jo@a 1s ago: again …
+              20240603T115959Z-rabcd: retry of 20240603T010000Z, by jo@a just now
+              20240603T115959Z-babcd: backfill from 2024-06-02T12:00:00Z to 2024-06-03T12:00:00Z, 3 of 10 begun, next 2024-06-03T01:00:00Z, by jo@a 1m ago
+              20240603T010000Z: to be canceled, asked 1m ago
+Totals:       0 succeeded, 0 failed
+`)
+	require.Contains(t, described(t, description{Definition: def.Spec}), "State:        over: it is not due any more\n")
+}
+
+// A job is not due any more when it has had its runs, or its last scheduled time has passed.
+func TestOutlook(t *testing.T) {
+	t.Parallel()
+	def := minutely("a")
+	def.Spec.MaxRuns, def.View.Status.ScheduledRunsTotal = 10, 8
+	def.Spec.Delay = state.Duration(7 * time.Second)
+	o, err := outlookOf(def)
+	require.NoError(t, err)
+	require.Equal(t, []time.Time{noon.Add(7 * time.Second), noon.Add(67 * time.Second)}, o.times(noon, 5))
+	def.View.Status.ScheduledRunsTotal = 11
+	require.Nil(t, summarize(def, noon).NextRunAt)
+	def.Spec.MaxRuns, def.Spec.End = 0, noon
+	require.Nil(t, summarize(def, noon.Add(time.Minute)).NextRunAt)
+	require.Contains(t, written(t, jobTable([]jobSummary{summarize(def, noon.Add(time.Minute))}, []state.Definition{def}, noon, false), term.Screen{}), "never: over")
 }
 
 func TestWriteOutput(t *testing.T) {

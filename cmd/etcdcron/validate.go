@@ -47,7 +47,11 @@ func (o *options) validate(path string) error {
 			return err // cannot be: Load has checked it
 		}
 		jobs[i] = validJob{Name: job.Name, Schedule: schedule.String(), TimeZone: schedule.Zone()}
-		if next := times(schedule, now, 1); len(next) > 0 {
+		due, err := job.DueTimes()
+		if err != nil {
+			return err // likewise
+		}
+		if next := times(due, now, 1); len(next) > 0 {
 			jobs[i].Next = &next[0]
 		}
 	}

@@ -16,6 +16,7 @@ import (
 // A leader is killed at each step of a run's life. The network between it and etcd is what holds it at a step:
 // what it sends is not delivered, or what etcd answers. Each time the run ends in one record.
 func TestALeaderKilledAtEachStepOfARun(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name     string
 		reach    func(k *killing) // the step at which it is killed

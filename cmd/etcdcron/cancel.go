@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+func newCancelCommand(o *options) *cobra.Command {
+	var n note
+	cmd := &cobra.Command{
+		Use:   "cancel JOB RUN",
+		Short: "End a run, or take back a request",
+		Long: `End a run that is running or waits. One that is running is told to stop, and
+has the job's grace for that; cancel waits for its end, but not longer than
+--command-timeout. RUN may also be the id of a trigger, a retry or a
+backfill that nobody has acted on yet: that is withdrawn. Of a backfill that
+has begun the rest is, and a run of it that is running goes on.
+
+Exit codes: 0 canceled, withdrawn, or told to stop, 1 it was over already,
+or ended in another way, 4 no such job or run.`,
+		Example: "  etcdcron cancel daily_billing 20261130T010000Z --reason \"wrong month\"",
+		Args:    aJobAndRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error { return c.cancel(ctx, args[0], args[1], n) })
+		},
+	}
+	n.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (c *cluster) cancel(ctx context.Context, job, id string, n note) error {
+	def, err := c.job(ctx, job)
+	if err != nil {
+		return err
+	}
+	if withdrawn, err := c.withdraw(ctx, job, id); withdrawn || err != nil {
+		return err
+	}
+	_, err = c.submit(ctx, def, state.Request{Kind: state.AskCancel, Run: id, By: n.asker(), Reason: n.reason})
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, c.o.commandTimeout)
+	defer cancel()
+	var last state.Run
+	run, err := c.watchRun(limited, job, id, func(r *state.Run) bool {
+		last = *r
+		return over(r)
+	})
+	switch {
+	case ctx.Err() != nil:
+		return &failure{err: fmt.Errorf("interrupted; run %s of job %s is to be canceled all the same", id, job), try: "etcdcron describe " + job}
+	case errors.Is(err, state.ErrNotFound):
+		return noRun(job, id)
+	case limited.Err() != nil && last.ID != "":
+		return c.stillStopping(ctx, &def, &last)
+	case err != nil:
+		return err
+	}
+	return c.showCanceled(&run)
+}
+
+// withdraw takes back a request that was not acted on yet. It reports whether there was one.
+func (c *cluster) withdraw(ctx context.Context, job, id string) (bool, error) {
+	r, err := c.store.Request(ctx, id)
+	if err == nil && r.Job == job {
+		r, err = c.store.Withdraw(ctx, id)
+	}
+	switch {
+	case errors.Is(err, state.ErrNotFound), err == nil && r.Job != job:
+		return false, nil // or acted on meanwhile: it is a run now
+	case err != nil:
+		return false, err
+	}
+	text := fmt.Sprintf("the %s was not acted on yet", r.Kind)
+	if r.Kind == state.AskBackfill {
+		text = fmt.Sprintf("%d of %d runs of the backfill had begun; the others will not run", r.Done, r.Total)
+	}
+	return true, c.o.show(asked{Job: job, ID: id, Status: isWithdrawn}, text)
+}
+
+// stillStopping shows a run that has not ended in the time that a command waits.
+func (c *cluster) stillStopping(ctx context.Context, def *state.Definition, r *state.Run) error {
+	if err := c.o.show(came(r), "it is to be canceled, and has not ended yet"); err != nil {
+		return err
+	}
+	if leads, err := c.leads(ctx); err == nil && !leads {
+		c.hintWaiting(ctx)
+		return nil
+	}
+	c.o.hintf("it may take the job's grace, %s; etcdcron history %s shows how it ends", elapsed(def.Spec.Grace), r.Job)
+	return nil
+}
+
+// showCanceled shows how a run ended that was to be canceled.
+func (c *cluster) showCanceled(r *state.Run) error {
+	if r.Status == state.Canceled {
+		text := "it had not begun"
+		if r.Attempt > 0 {
+			text = "it ran for " + millis(r.DurationMS)
+		}
+		return c.o.show(came(r), text)
+	}
+	if !c.o.forPeople() {
+		if err := c.o.show(came(r), ""); err != nil {
+			return err
+		}
+	}
+	return &failure{
+		err: fmt.Errorf("run %s of job %s was not canceled: it %s before it could be stopped", r.ID, r.Job, ended(r)),
+		try: fmt.Sprintf("etcdcron history %s -n 1", r.Job),
+	}
+}

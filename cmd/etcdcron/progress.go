@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/etcdcron/etcdcron/internal/term"
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// backfillEnd is how a backfill ended: how many of its runs were begun, and how many of those, as far as
+// they are on record, ended in which way.
+type backfillEnd struct {
+	asked
+
+	Total     int64 `json:"total"`
+	Begun     int64 `json:"begun"`
+	Succeeded int64 `json:"succeeded"`
+	Failed    int64 `json:"failed"`
+	Canceled  int64 `json:"canceled"`
+}
+
+// isDone is where a backfill stands when all of its runs are over.
+const isDone = "done"
+
+// followBackfill shows how far a backfill is until its request is gone and its runs are over.
+func (c *cluster) followBackfill(ctx context.Context, r *state.Request, s *stretch) error {
+	line := &changingLine{w: io.Discard}
+	if c.o.forPeople() {
+		line.w, line.terminal = c.o.stderr, c.o.screen(c.o.stderr).Width > 0
+	}
+	begun := r.Done
+	err := c.untilActed(ctx, r.ID, func(left state.Standing) {
+		if begun = left.Done; begun > 0 {
+			line.show(fmt.Sprintf("%d of %d begun, next %s", begun, s.total, instant(left.Next)))
+		}
+	})
+	var runs []state.Run
+	if err == nil {
+		runs, err = c.backfilled(ctx, r, s)
+	}
+	line.end()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return &failure{
+			err: fmt.Errorf("interrupted; backfill %s of job %s goes on", r.ID, r.Job),
+			try: fmt.Sprintf("etcdcron describe %s shows how far it is; etcdcron cancel %s %s withdraws what has not begun", r.Job, r.Job, r.ID),
+		}
+	case err != nil:
+		return err
+	}
+	end := backfillEnd{asked: asked{Job: r.Job, ID: r.ID, Status: isDone}, Total: s.total}
+	return c.o.showBackfillEnd(end.count(runs, begun, s), s)
+}
+
+// backfilled waits until the runs of a backfill are over, and returns them, the newest first.
+func (c *cluster) backfilled(ctx context.Context, r *state.Request, s *stretch) ([]state.Run, error) {
+	_, suffix, _ := strings.Cut(r.ID, "-")
+	first := state.RunID(s.first)
+	var runs []state.Run
+	for cursor := state.RunID(s.last.Add(time.Second)); cursor != ""; {
+		page, err := c.store.History(ctx, r.Job, cursor, maxHistoryPage)
+		if err != nil {
+			return nil, err
+		}
+		cursor = page.Next
+		for _, run := range page.Runs {
+			if run.ID < first {
+				cursor = ""
+				break
+			}
+			if _, of, _ := strings.Cut(run.ID, "-"); of == suffix {
+				runs = append(runs, run)
+			}
+		}
+	}
+	for i := range runs {
+		if over(&runs[i]) || runs[i].Status == "" {
+			continue
+		}
+		switch run, err := c.watchRun(ctx, r.Job, runs[i].ID, over); {
+		case err == nil:
+			runs[i] = run
+		case !errors.Is(err, state.ErrNotFound): // it may have been removed since
+			return nil, err
+		}
+	}
+	return runs, nil
+}
+
+// maxHistoryPage is how many runs are read at once.
+const maxHistoryPage = 500
+
+// count takes in the runs of a backfill. begun is how many had begun when its request was last seen.
+func (e *backfillEnd) count(runs []state.Run, begun int64, s *stretch) *backfillEnd {
+	e.Begun = max(begun, int64(len(runs)))
+	last := state.RunID(s.last)
+	whole := false
+	for i := range runs {
+		whole = whole || strings.HasPrefix(runs[i].ID, last+"-")
+		switch runs[i].Status { //nolint:exhaustive // a run that was begun ends in one of these
+		case state.Succeeded:
+			e.Succeeded++
+		case state.Failed:
+			e.Failed++
+		case state.Canceled:
+			e.Canceled++
+		}
+	}
+	if whole {
+		e.Begun = e.Total
+	} else {
+		e.Status = isWithdrawn
+	}
+	return e
+}
+
+func (o *options) showBackfillEnd(e *backfillEnd, s *stretch) error {
+	text := count(int(e.Begun), "run")
+	if e.Begun != e.Total {
+		text = fmt.Sprintf("%d of %s begun", e.Begun, count(int(e.Total), "run"))
+	}
+	text += fmt.Sprintf(", %d succeeded", e.Succeeded)
+	for _, n := range []struct {
+		n    int64
+		what state.RunStatus
+	}{{e.Failed, state.Failed}, {e.Canceled, state.Canceled}} {
+		if n.n > 0 {
+			text += fmt.Sprintf(", %d %s", n.n, n.what)
+		}
+	}
+	if err := one(o, e, func() error { return o.show(e.asked, text) }); err != nil {
+		return err
+	}
+	history := fmt.Sprintf("etcdcron history %s --before %s lists them, the newest first", e.Job, state.RunID(s.last.Add(time.Second)))
+	switch {
+	case e.Failed+e.Canceled > 0:
+		return &failure{
+			err: fmt.Errorf("%s of backfill %s did not succeed", count(int(e.Failed+e.Canceled), "run"), e.ID), code: exitRunFailed,
+			try: history,
+		}
+	case e.Status == isWithdrawn:
+		return &failure{err: fmt.Errorf("backfill %s ended early: it was withdrawn, or its job removed", e.ID), try: history}
+	}
+	return nil
+}
+
+// lineEvery is how often a line that changes is written where it cannot be written over.
+const lineEvery = 5 * time.Second
+
+// changingLine tells how far something is: on a terminal as one line that changes, elsewhere as a line for a
+// change, at most one every five seconds.
+type changingLine struct {
+	w        io.Writer
+	terminal bool
+
+	mu      sync.Mutex
+	text    string      // what is to be shown
+	shown   string      // what is
+	written time.Time   // when that was
+	late    *time.Timer // shows what came too soon; nil when nothing did
+}
+
+func (l *changingLine) show(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = term.Clean(text)
+	wait := lineEvery - time.Since(l.written)
+	switch {
+	case l.terminal || wait <= 0:
+		l.write()
+	case l.late == nil:
+		l.late = time.AfterFunc(wait, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.late != nil { // it has not ended
+				l.late = nil
+				l.write()
+			}
+		})
+	}
+}
+
+func (l *changingLine) write() {
+	switch {
+	case l.text == l.shown:
+		return
+	case l.terminal:
+		fmt.Fprintf(l.w, "\r%s%s", l.text, strings.Repeat(" ", max(term.Width(l.shown)-term.Width(l.text), 0)))
+	default:
+		fmt.Fprintln(l.w, l.text)
+	}
+	l.shown, l.written = l.text, time.Now()
+}
+
+// end leaves the line as it is.
+func (l *changingLine) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.late != nil {
+		l.late.Stop()
+		l.late = nil
+	}
+	if l.terminal && l.shown != "" {
+		fmt.Fprintln(l.w)
+	}
+}
