@@ -106,11 +106,6 @@ func (k *killing) record() *state.Run {
 	return &r
 }
 
-func (k *killing) until(at time.Time) {
-	k.t.Helper()
-	k.eventually("the time does not come", func() bool { return time.Now().After(at) })
-}
-
 func (k *killing) beforeTheClaim() {
 	k.until(k.due.Add(-500 * time.Millisecond))
 	k.proxy.Pause(etcdtest.ToServer)
