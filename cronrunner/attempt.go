@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -71,6 +72,7 @@ func (as *attempts) execute(a attempt, x *execution) ended {
 	if held.Err() != nil {
 		x.cancel(ErrLockLost) // before the handler is called
 	}
+	as.awaitStart(x, a.owned.Run.StartedAt)
 
 	if !a.owned.Run.RetryAt.IsZero() { // taken over between two attempts
 		as.leaveSlot(x)
@@ -120,9 +122,10 @@ func (as *attempts) try(log *zap.Logger, a *attempt, x *execution) (state.Run, r
 		log.Info("run started")
 		res = as.call(x.ctx, log, a.job, run)
 	}
+	took := time.Since(begun)
+	runtime.Gosched() // what is due begins before the ends of others are written
 	as.leaveSlot(x)
 
-	took := time.Since(begun)
 	end.FinishedAt = end.StartedAt.Add(took).Truncate(time.Millisecond)
 	end.DurationMS = took.Milliseconds()
 	end.Output, end.ExitCode = run.result()
@@ -279,6 +282,8 @@ func verdictOf(res result) (status state.RunStatus, reason string, done bool) {
 		return state.Canceled, state.ReasonRequested, true
 	case errors.Is(res.cause, ErrReplaced):
 		return state.Canceled, state.ReasonReplaced, true
+	case errors.Is(res.cause, errPaused):
+		return state.Canceled, state.ReasonPaused, true
 	case errors.Is(res.cause, ErrDraining):
 		return state.Canceled, state.ReasonDrain, true
 	default:

@@ -42,6 +42,8 @@ type attempts struct {
 
 // execution is an attempt that is being executed.
 type execution struct {
+	job      string
+	begun    bool            // its first attempt has; guarded by attempts.mu, as returned is
 	ctx      context.Context //nolint:containedctx // it begins where cancel can be found, and lasts for one call
 	cancel   context.CancelCauseFunc
 	returned chan struct{} // closed when the handler has returned; another one when it is called again
@@ -121,7 +123,7 @@ func (as *attempts) enterSlot(x *execution) bool {
 func (as *attempts) start(a attempt) {
 	a.owned.Scope = a.job.Checkpoint
 	key := a.owned.Run.Job + "/" + a.owned.Run.ID
-	x := &execution{returned: make(chan struct{})}
+	x := &execution{job: a.owned.Run.Job, returned: make(chan struct{})}
 	x.ctx, x.cancel = context.WithCancelCause(as.handlers)
 	as.mu.Lock()
 	as.running[key] = x

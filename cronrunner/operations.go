@@ -13,12 +13,16 @@ import (
 // The operations of a term: each talks to etcd, beside the loop, and returns what the loop is to take
 // over. None touches the loop's own state before that.
 
-// claim makes a run ours and starts it. The slot was reserved; it is given back unless a handler starts.
-func (t *term) claim(j *job, def state.Definition, v verdict) effect {
-	now := t.now().UTC().Truncate(time.Millisecond)
-	view, _, err := t.claimRun(j, def, v.record(j, t.s.self.ID, t.held.Revision, now), 0, nil)
+// claim makes a run ours that starts at an instant, which is now or a little later. The slot was reserved; it is
+// given back unless a handler starts.
+func (t *term) claim(j *job, def state.Definition, v verdict, at time.Time) effect {
+	run := v.record(j, t.s.self.ID, t.held.Revision, at.UTC().Truncate(time.Millisecond))
+	view, _, err := t.claimRun(j, def, run, 0, nil)
 	return func(t *term) error {
 		js := t.jobs[j.Name]
+		if js.pausedSeen && err == nil { // the watch was faster than the answer
+			t.s.attempts.stopUnbegun(j.Name, errPaused)
+		}
 		if errors.Is(err, state.ErrLocked) {
 			js.locked, err = true, nil // by a run that the status does not know; decide anew
 		}

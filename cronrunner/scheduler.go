@@ -68,6 +68,7 @@ type Scheduler struct {
 	elector  *leader.Elector
 	attempts *attempts
 	answer   atomic.Int64 // when etcd last answered a write, as time since born
+	pace     pace
 	born     time.Time
 
 	mu      sync.Mutex
@@ -136,6 +137,7 @@ func New(client *clientv3.Client, cfg Config) (*Scheduler, error) {
 func (s *Scheduler) committed(took time.Duration, mutations int, err error) {
 	if err == nil {
 		s.answer.Store(int64(time.Since(s.born)))
+		s.pace.measured(took, mutations)
 	}
 	if s.cfg.CommitHook != nil {
 		s.cfg.CommitHook(took, mutations, err)

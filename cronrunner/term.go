@@ -44,6 +44,8 @@ type jobState struct {
 	foreign     []string        // locks of its runs that go on elsewhere
 	replacing   map[string]bool // runs elsewhere that we have asked to be canceled
 	resumed     time.Time       // until when it was paused
+	ahead       time.Time       // when it will be due, if it is to be looked at before; zero if not
+	pausedSeen  bool            // what the watch has last said of its control
 	reload      bool            // its definition in etcd is not what we know
 	floor       time.Time       // times up to here have a record, though the cursor does not say so
 	lostAt      time.Time       // when a run was seen without its lock though its instance lives; zero when none was
@@ -75,6 +77,8 @@ type term struct {
 	over  chan struct{} // closed when the loop has ended
 	ops   map[int]time.Time
 	opSeq int
+
+	nextAhead time.Time // when to look for bursts next
 
 	watchingLocks context.CancelFunc
 	retireAt      time.Time // when to look again for jobs that are not ours; zero when all were looked at
@@ -177,7 +181,12 @@ func (t *term) pass(now time.Time) {
 	if t.answered() {
 		t.beat()
 	}
-	t.table.due(now, t.enqueue)
+	t.table.due(now, func(js *jobState, last time.Time) {
+		if js.def.View.Status.Cursor.Before(last) { // it was not claimed ahead
+			t.enqueue(js)
+		}
+	})
+	t.claimAhead(now)
 	for js := range t.retries {
 		if !time.Now().Before(js.retryAt) {
 			delete(t.retries, js)
@@ -232,7 +241,7 @@ func (t *term) untilNext() time.Duration {
 	if next.IsZero() {
 		return glance
 	}
-	return min(max(next.Sub(t.now()), 0), glance)
+	return min(max(minTime(next, t.nextAhead).Sub(t.now()), 0), glance)
 }
 
 // enqueue has the loop look at a job. It is in the queue once, however often it is asked for.
@@ -276,12 +285,20 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 	}
 	// A job that has its turn keeps it while it writes down what comes before its run.
 	next := t.nextTask(js, now)
-	if next.claims || next.claimsSoon {
+	if next.op == nil && !js.ahead.IsZero() {
+		next = t.nextBurst(js, now)
+	}
+	switch {
+	case next.ahead:
+		if !turn || !t.s.attempts.reserve() {
+			return // when it is due it gets its turn
+		}
+	case next.claims || next.claimsSoon:
 		if !t.takeSlot(js, turn) {
 			return
 		}
 		js.slot = !next.claims
-	} else {
+	default:
 		t.giveBack(js)
 	}
 	if next.op != nil {
@@ -295,6 +312,7 @@ type task struct {
 	op         func() effect
 	claims     bool // it claims a run, in a slot
 	claimsSoon bool // what comes directly after it does
+	ahead      bool // it claims a run that is not due yet, if a slot is free
 }
 
 // nextTask is what a job needs that is known and has no lost runs: first what waits, then what is due, then
@@ -340,16 +358,7 @@ func (t *term) nextQueued(js *jobState, room int) task {
 // nextDue is what is to be done for the scheduled times.
 func (t *term) nextDue(js *jobState, room int, now time.Time) task {
 	j, def := js.job, js.def
-	st := &def.View.Status
-	verdicts := decide(j, situation{
-		cursor:  maxTime(st.Cursor, js.floor),
-		room:    room,
-		queue:   len(st.Queue),
-		left:    j.runsLeft(st),
-		paused:  def.Control.Paused,
-		since:   j.clock(t.since),
-		resumed: j.clock(js.resumed),
-	}, j.clock(now))
+	verdicts := decide(j, t.situationOf(js, room), j.clock(now))
 	if len(verdicts) == 0 {
 		return task{}
 	}
@@ -358,13 +367,28 @@ func (t *term) nextDue(js *jobState, room int, now time.Time) task {
 	switch {
 	case v.status == state.Running:
 		next.claims = true
-		next.op = func() effect { return t.claim(j, def, v) }
+		next.op = func() effect { return t.claim(j, def, v, t.now()) }
 	case v.merge:
 		next.op = func() effect { return t.merge(j, def, v) }
 	default:
 		next.op = func() effect { return t.recordVerdict(j, def, v) }
 	}
 	return next
+}
+
+// situationOf is what a decision about a job rests on, by the job's own clock.
+func (t *term) situationOf(js *jobState, room int) situation {
+	j, def := js.job, &js.def
+	st := &def.View.Status
+	return situation{
+		cursor:  maxTime(st.Cursor, js.floor),
+		room:    room,
+		queue:   len(st.Queue),
+		left:    j.runsLeft(st),
+		paused:  def.Control.Paused,
+		since:   j.clock(t.since),
+		resumed: j.clock(js.resumed),
+	}
 }
 
 // followPeople follows what people ask of jobs, and which they pause and resume, until stop is called.
@@ -380,25 +404,25 @@ func (t *term) followControls(ctx context.Context) {
 	keys := t.s.store.Keys()
 	_ = t.s.store.Follow(ctx, keys.Controls(), state.Events{
 		List: func(kvs []*mvccpb.KeyValue) {
-			revs := make(map[string]int64, len(kvs))
+			controls := make(map[string]*mvccpb.KeyValue, len(kvs))
 			for _, kv := range kvs {
-				revs[keys.JobOfControl(string(kv.Key))] = kv.ModRevision
+				controls[keys.JobOfControl(string(kv.Key))] = kv
 			}
 			t.tell(func(t *term) error {
 				for _, js := range t.jobs {
-					t.controlled(js, revs[js.name])
+					t.controlled(js, controls[js.name])
 				}
 				return nil
 			})
 		},
 		Event: func(ev *clientv3.Event) {
-			rev := ev.Kv.ModRevision
+			control := ev.Kv
 			if ev.Type == mvccpb.Event_DELETE {
-				rev = 0
+				control = nil
 			}
 			t.tell(func(t *term) error {
 				if js := t.jobs[keys.JobOfControl(string(ev.Kv.Key))]; js != nil {
-					t.controlled(js, rev)
+					t.controlled(js, control)
 				}
 				return nil
 			})
@@ -406,8 +430,18 @@ func (t *term) followControls(ctx context.Context) {
 	})
 }
 
-// controlled takes the mod revision of a job's control.
-func (t *term) controlled(js *jobState, rev int64) {
+// controlled takes a job's control as it stands; nil when there is none. What was claimed ahead of a pause is
+// not begun.
+func (t *term) controlled(js *jobState, control *mvccpb.KeyValue) {
+	rev := int64(0)
+	js.pausedSeen = false
+	if control != nil {
+		rev = control.ModRevision
+		js.pausedSeen = state.IsPaused(control)
+	}
+	if js.pausedSeen {
+		t.s.attempts.stopUnbegun(js.name, errPaused)
+	}
 	if js.job != nil && js.def.ControlRev != rev {
 		js.reload = true
 		t.enqueue(js)

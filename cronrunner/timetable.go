@@ -2,6 +2,7 @@ package cronrunner
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -18,7 +19,8 @@ type entry struct {
 	schedule *Schedule
 	delay    time.Duration
 	next     time.Time
-	index    int // in byTime; -1 when the schedule is exhausted
+	claimed  time.Time // the next time for which its jobs were looked at ahead
+	index    int       // in byTime; -1 when the schedule is exhausted
 	jobs     []*jobState
 }
 
@@ -54,13 +56,14 @@ func (t *timetable) next() time.Time {
 	return t.byTime[0].next
 }
 
-// due calls each for every job that is due at now, and moves on. Times that passed unnoticed since the
-// last call are not lost: decide looks at all of them.
-func (t *timetable) due(now time.Time, each func(*jobState)) {
+// due calls each for every job that is due at now, with the last of its scheduled times that is, and moves on.
+// Times that passed unnoticed since the last call are not lost: decide looks at all of them.
+func (t *timetable) due(now time.Time, each func(js *jobState, last time.Time)) {
 	for len(t.byTime) > 0 && !t.byTime[0].next.After(now) {
 		e := t.byTime[0]
+		_, last, _ := e.schedule.Between(e.next.Add(-e.delay-time.Second), now.Add(-e.delay))
 		for _, js := range e.jobs {
-			each(js)
+			each(js, last)
 		}
 		if e.advance(now); e.next.IsZero() {
 			heap.Pop(&t.byTime)
@@ -68,6 +71,42 @@ func (t *timetable) due(now time.Time, each func(*jobState)) {
 			heap.Fix(&t.byTime, 0)
 		}
 	}
+}
+
+// burst is the jobs that will be due at one instant.
+type burst struct {
+	at      time.Time
+	entries []*entry
+	jobs    int
+}
+
+// bursts are the instants after now, up to horizon, at which jobs are due next.
+func (t *timetable) bursts(now, horizon time.Time) []burst {
+	var found []burst
+	t.walk(0, horizon, func(e *entry) {
+		if !e.next.After(now) {
+			return
+		}
+		i := slices.IndexFunc(found, func(b burst) bool { return b.at.Equal(e.next) })
+		if i < 0 {
+			i = len(found)
+			found = append(found, burst{at: e.next})
+		}
+		found[i].entries = append(found[i].entries, e)
+		found[i].jobs += len(e.jobs)
+	})
+	return found
+}
+
+// walk calls each for the entries of the heap from i down that are due up to horizon: no parent is later than
+// its children.
+func (t *timetable) walk(i int, horizon time.Time, each func(*entry)) {
+	if i >= len(t.byTime) || t.byTime[i].next.After(horizon) {
+		return
+	}
+	each(t.byTime[i])
+	t.walk(2*i+1, horizon, each)
+	t.walk(2*i+2, horizon, each)
 }
 
 type entryHeap []*entry

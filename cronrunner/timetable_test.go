@@ -12,7 +12,7 @@ import (
 
 func dueAt(t *timetable, now time.Time) []string {
 	var names []string
-	t.due(now, func(js *jobState) { names = append(names, js.name) })
+	t.due(now, func(js *jobState, _ time.Time) { names = append(names, js.name) })
 	slices.Sort(names)
 	return names
 }

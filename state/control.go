@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -16,6 +17,12 @@ type Control struct {
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at,omitzero"` // by the clock of whoever asked
+}
+
+// IsPaused reads the value of a control's key. One that cannot be decoded pauses nothing; the job is invalid.
+func IsPaused(kv *mvccpb.KeyValue) bool {
+	c, err := decode[Control]("control", kv.Value)
+	return err == nil && c.Paused
 }
 
 // MaxNote is the greatest length of a reason or of a name of somebody who asks, in bytes. Longer ones are cut.

@@ -71,7 +71,7 @@ const (
 	ReasonReplaced     = "replaced"      // skipped or canceled: a newer run took its place
 	ReasonRetired      = "retired"       // skipped: it was waiting when its job was removed
 	ReasonRecordLost   = "record_lost"   // skipped: it was waiting, and its record was deleted or broken
-	ReasonPaused       = "paused"        // skipped: the job was paused
+	ReasonPaused       = "paused"        // skipped: the job was paused; canceled: just before it began
 	ReasonCatchUp      = "catch_up"      // missed: passed while nobody led, and catch-up is none
 	ReasonSuperseded   = "superseded"    // missed: a newer scheduled time ran in its place
 	ReasonLimit        = "limit"         // missed: more times had passed than are caught up

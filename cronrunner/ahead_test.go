@@ -1,0 +1,174 @@
+package cronrunner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+func TestTheLeadFollowsTheMeasuredPace(t *testing.T) {
+	var p pace
+	require.Zero(t, p.lead(fewJobs), "few need none")
+	require.Equal(t, minLead+1000*slowClaim, p.lead(1000))
+	require.Equal(t, maxLead, p.lead(1_000_000))
+	p.measured(time.Second, fewJobs) // says nothing of a burst
+	require.Equal(t, minLead+1000*slowClaim, p.lead(1000))
+	p.measured(10*time.Millisecond, 100)
+	require.Equal(t, minLead+100*time.Millisecond, p.lead(1000))
+	for range 50 {
+		p.measured(50*time.Millisecond, 100)
+	}
+	require.InDelta(t, 520*time.Millisecond, p.lead(1000), float64(5*time.Millisecond))
+}
+
+func TestBurstsAreWhatIsDueTogether(t *testing.T) {
+	table := newTimetable()
+	for i, schedule := range []string{"* * * * *", "* * * * *", "*/2 * * * *", "30 * * * * *", "0 13 * * *"} {
+		addJob(t, table, fmt.Sprint(i), schedule, noon)
+	}
+	jobs := func(from, upTo time.Duration) map[time.Duration]int {
+		found := map[time.Duration]int{}
+		for _, b := range table.bursts(noon.Add(from), noon.Add(upTo)) {
+			found[b.at.Sub(noon)] += b.jobs
+		}
+		return found
+	}
+	require.Empty(t, jobs(0, 29*time.Second))
+	require.Equal(t, map[time.Duration]int{30 * time.Second: 1, time.Minute: 2, 2 * time.Minute: 1}, jobs(0, 3*time.Minute))
+	require.Equal(t, map[time.Duration]int{2 * time.Minute: 1, time.Hour: 1}, jobs(time.Minute, time.Hour), "not what is due already")
+}
+
+// burstOf is n jobs that are due at one instant, far enough away, and what they did.
+type burstOf struct {
+	jobs []Job
+	at   time.Time
+
+	mu      sync.Mutex
+	started map[string][]time.Time
+}
+
+func newBurst(n int, in time.Duration) *burstOf {
+	b := &burstOf{at: time.Now().UTC().Truncate(time.Second).Add(in), started: map[string][]time.Time{}}
+	for i := range n {
+		b.jobs = append(b.jobs, Job{
+			Name: fmt.Sprintf("job%d", i), Schedule: "@at " + b.at.Format(time.RFC3339), LockTTL: 3 * time.Second,
+			Handler: func(_ context.Context, run *Run) error {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				b.started[run.Job()] = append(b.started[run.Job()], time.Now())
+				return nil
+			},
+		})
+	}
+	return b
+}
+
+func (b *burstOf) starts(job string) []time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.started[job]
+}
+
+// waitClaimed waits until the run of a job is claimed, and checks that it is before it is due.
+func (b *bench) waitClaimed(burst *burstOf, job string) state.Run {
+	b.t.Helper()
+	r := b.waitRun(job, state.RunID(burst.at), func(state.Run) bool { return true })
+	if time.Now().After(burst.at) {
+		b.t.Skip("the machine is too slow to see it")
+	}
+	require.Equal(b.t, state.Running, r.Status)
+	require.Equal(b.t, burst.at, r.StartedAt, "it says when it will start")
+	return r
+}
+
+// slowPace has bursts claimed as early as may be.
+func slowPace(s *Scheduler) { s.pace.perClaim.Store(int64(time.Second)) }
+
+func TestABurstIsClaimedAheadAndStartsOnTime(t *testing.T) {
+	b := newBench(t)
+	burst := newBurst(50, 5*time.Second)
+	i := b.start(Config{}, burst.jobs...)
+	slowPace(i.Scheduler)
+	b.waitClaimed(burst, "job0")
+	require.Empty(t, burst.starts("job0"))
+	skipped := b.acted(b.submit(state.Request{Kind: state.AskTrigger, Job: "job0"}))
+	for n := range 50 {
+		r := b.waitOver(fmt.Sprintf("job%d", n), state.RunID(burst.at))
+		require.Equal(t, state.Succeeded, r.Status)
+		require.Equal(t, 1, r.Attempt)
+		require.False(t, r.StartedAt.Before(burst.at), "not before its time")
+		require.Len(t, burst.starts(r.Job), 1)
+	}
+	i.stop()
+	require.Equal(t, state.ReasonOverlap, skipped.Reason, "a run that is claimed has the job")
+}
+
+func TestAPauseStopsWhatWasClaimedAhead(t *testing.T) {
+	b := newBench(t)
+	burst := newBurst(50, 5*time.Second)
+	i := b.start(Config{}, burst.jobs...)
+	slowPace(i.Scheduler)
+	b.waitClaimed(burst, "job7")
+	_, err := b.store.Pause(t.Context(), "job7", "ann", "")
+	require.NoError(t, err)
+	if time.Now().After(burst.at.Add(-200 * time.Millisecond)) {
+		t.Skip("the machine is too slow to see it")
+	}
+	r := b.waitOver("job7", state.RunID(burst.at))
+	require.Equal(t, state.Canceled, r.Status)
+	require.Equal(t, state.ReasonPaused, r.Reason)
+	b.waitOver("job8", state.RunID(burst.at))
+	i.stop()
+	require.Empty(t, burst.starts("job7"))
+	require.Len(t, burst.starts("job8"), 1)
+	b.requireNothingLeft("job7")
+}
+
+// A change of leader, or a shutdown, between the claim and its second changes nothing: the run has its lock and
+// its owner.
+func TestAChangeOfLeaderAfterAClaimAhead(t *testing.T) {
+	b := newBench(t)
+	burst := newBurst(50, 6*time.Second)
+	a := b.start(Config{InstanceID: "a"}, burst.jobs...)
+	d := b.start(Config{InstanceID: "d"}, burst.jobs...)
+	b.waitCandidates(2)
+	slowPace(a.Scheduler)
+	slowPace(d.Scheduler)
+	b.waitClaimed(burst, "job0")
+	first := a
+	if d.leads() {
+		first = d
+	}
+	first.stop() // hands over at once, and drains what it has claimed
+	a.stop()
+	d.stop()
+	for n := range 50 {
+		name := fmt.Sprintf("job%d", n)
+		r := b.waitOver(name, state.RunID(burst.at))
+		require.Equal(t, state.Succeeded, r.Status, "%s: %s", name, r.Error)
+		require.Equal(t, 1, r.Attempt)
+		require.Len(t, burst.starts(name), 1)
+		b.requireNothingLeft(name)
+	}
+}
+
+// The clock is set back by an hour after the claim: the run does not wait for an hour with the job locked.
+func TestAClockThatIsSetBackAfterAClaimAhead(t *testing.T) {
+	b := newBench(t)
+	burst := newBurst(50, 5*time.Second)
+	var back atomic.Int64
+	i := b.start(Config{Now: func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }}, burst.jobs...)
+	slowPace(i.Scheduler)
+	b.waitClaimed(burst, "job0")
+	back.Store(int64(time.Hour))
+	require.Equal(t, state.Succeeded, b.waitOver("job0", state.RunID(burst.at)).Status)
+	i.stop()
+	require.Len(t, burst.starts("job0"), 1)
+}
