@@ -30,6 +30,7 @@ func (m *Metrics) define(version string) {
 	m.running = gaugeVec("job_running", "Runs that this instance is executing.")
 	m.skipped = counterVec("job_skipped_total", "Scheduled times that were skipped, by reason.", "job", "reason")
 	m.missed = counterVec("job_missed_total", "Scheduled times that were not run and will not be.", "job")
+	m.retries = counterVec("job_retries_total", "Attempts that failed and are followed by another.", "job")
 	m.failures = gaugeVec("job_consecutive_failures", "Failed runs since the last success. Told by the leader.")
 	m.lastSuccess = gaugeVec("job_last_success_timestamp_seconds", "When a run last succeeded; the greatest of all instances counts.")
 	m.nextRun = gaugeVec("job_next_run_timestamp_seconds", "When the job is due next. Told by the leader.")
@@ -56,7 +57,7 @@ func (m *Metrics) isBlocked() float64 {
 func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.leader, m.transitions, m.blocked,
-		m.runs, m.duration, m.startDelay, m.running, m.pending, m.skipped, m.missed, m.failures, m.lastSuccess, m.nextRun,
+		m.runs, m.duration, m.startDelay, m.running, m.pending, m.skipped, m.missed, m.retries, m.failures, m.lastSuccess, m.nextRun,
 		m.lockLost, m.recoveries, m.commitDuration, m.commitBatch, m.build,
 	}
 }

@@ -27,6 +27,7 @@ type Metrics struct {
 	pending     *prometheus.GaugeVec
 	skipped     *prometheus.CounterVec
 	missed      *prometheus.CounterVec
+	retries     *prometheus.CounterVec
 	failures    *prometheus.GaugeVec
 	lastSuccess *prometheus.GaugeVec
 	nextRun     *prometheus.GaugeVec
@@ -86,6 +87,9 @@ func (m *Metrics) Observe(ev cronrunner.Event) {
 		if errors.Is(ev.Cause, cronrunner.ErrLockLost) {
 			m.lockLost.Inc()
 		}
+	case cronrunner.Retried:
+		m.ended(&ev.Run)
+		m.retries.WithLabelValues(ev.Run.Job).Inc()
 	case cronrunner.Recovered:
 		m.recoveries.Inc()
 	}

@@ -116,6 +116,31 @@ func TestEndWithoutStart(t *testing.T) {
 	require.Zero(t, samples(t, reg, "etcdcron_job_run_duration_seconds"))
 }
 
+// Each attempt of a run is called by itself: a retry does not leave it running twice.
+func TestRetriesOfARun(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	run := ran("billing", "r1", state.Running)
+	start(m, run, 0)
+	m.Observe(cronrunner.Retried{Run: run})
+	running := func(n int) {
+		requireSeries(t, reg, "etcdcron_job_running", fmt.Sprintf(`
+		# HELP etcdcron_job_running Runs that this instance is executing.
+		# TYPE etcdcron_job_running gauge
+		etcdcron_job_running{job="billing"} %d`, n))
+	}
+	running(0)
+	run.Attempt = 2
+	start(m, run, 0)
+	running(1)
+	m.Observe(cronrunner.Recorded{Run: ran("billing", "r1", state.Failed)})
+	running(0)
+	requireSeries(t, reg, "etcdcron_job_retries_total", `
+		# HELP etcdcron_job_retries_total Attempts that failed and are followed by another.
+		# TYPE etcdcron_job_retries_total counter
+		etcdcron_job_retries_total{job="billing"} 1`)
+}
+
 func TestInterruptedAndRecovered(t *testing.T) {
 	t.Parallel()
 	m, reg := newMetrics(t)
