@@ -118,7 +118,7 @@ func (t *term) acted(r state.Standing, rest *state.Request, rev int64) {
 }
 
 // nextAsked is what is to be done for the requests of a job now.
-func (t *term) nextAsked(js *jobState, room int) task {
+func (t *term) nextAsked(js *jobState, room int, now time.Time) task {
 	a := t.asks[js.name]
 	if a == nil {
 		return task{}
@@ -129,6 +129,9 @@ func (t *term) nextAsked(js *jobState, room int) task {
 	case len(a.runs) > 0:
 		r := a.runs[0]
 		status, reason := j.Overlap.admit(room, queue)
+		if reason == state.ReasonCoalesced && len(r.Args) > 0 { // none that waits stands for these
+			reason = state.ReasonOverlap
+		}
 		if def.Control.Paused { // since it was asked for
 			status, reason = state.Skipped, state.ReasonPaused
 		}
@@ -140,7 +143,7 @@ func (t *term) nextAsked(js *jobState, room int) task {
 		return task{op: func() effect { return t.recordAsked(def, run, state.Acted{Standing: r}) }}
 	case len(a.backfills) > 0 && room == j.Overlap.limit() && queue == 0 && !def.Control.Paused: // one at a time
 		r := a.backfills[0]
-		run, acted := nextOfBackfill(j, def.View.Status.Cursor, r)
+		run, acted := nextOfBackfill(j, j.clock(now), r)
 		if run.ID == "" {
 			return task{op: func() effect { return t.dropAsked(js, acted) }}
 		}
@@ -162,14 +165,11 @@ func runAsked(r state.Request) state.Run {
 }
 
 // nextOfBackfill is the next run of a backfill and what is left of it then; a run without an id when there is
-// none. What the schedule has yet to decide is not in the past, and ends the range.
-func nextOfBackfill(j *job, cursor time.Time, r state.Standing) (state.Run, state.Acted) {
+// none. What the schedule has yet to decide, by the job's own clock, is not in the past, and ends the range.
+func nextOfBackfill(j *job, now time.Time, r state.Standing) (state.Run, state.Acted) {
 	acted := state.Acted{Standing: r}
-	to := minTime(r.To, cursor)
-	at := j.schedule.Next(r.Next.Add(-time.Nanosecond).Add(-time.Second).Truncate(time.Second))
-	for !at.IsZero() && at.Before(r.Next) {
-		at = j.schedule.Next(at)
-	}
+	to := minTime(r.To, now)
+	at := j.schedule.Next(r.Next.Add(-time.Nanosecond)) // which is in the second before
 	if at.IsZero() || at.After(to) {
 		return state.Run{}, acted
 	}
@@ -240,6 +240,8 @@ func (t *term) dropAsked(js *jobState, acted state.Acted) effect {
 	rev, err := t.s.store.Drop(t.s.attempts.recording, t.held, acted)
 	return func(t *term) error {
 		if err == nil {
+			t.log.Info("nothing comes of a request: its times are not in the past, or were run for it before",
+				zap.String("job", acted.Job), zap.String("request", acted.ID), zap.Time("next", acted.Next))
 			t.acted(acted.Standing, acted.Rest, rev)
 		}
 		return t.settledAsked(js, acted.Standing, state.View{}, err)

@@ -432,6 +432,41 @@ func TestBackfillRunsEachTimeOfTheRangeOnce(t *testing.T) {
 	b.requireNothingLeft("report")
 }
 
+// The schedule of a job whose runs are spent decides nothing any more; its past can still be run. With jitter,
+// what is not due yet is the schedule's.
+func TestBackfillOfAJobThatIsExhaustedAndOfOneWithJitter(t *testing.T) {
+	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	backfill := state.Standing{Request: state.Request{Kind: state.AskBackfill, ID: "20261130T120000Z-b1", From: at(0), Next: at(0), To: at(9)}}
+	for name, tc := range map[string]struct {
+		job  Job
+		runs int
+	}{
+		"plain":  {Job{Schedule: "* * * * * *"}, 10},
+		"spent":  {Job{Schedule: "* * * * * *", MaxRuns: 1}, 10},
+		"jitter": {Job{Name: "billing", Schedule: "* * * * * *", Jitter: 6 * time.Second}, 10 - int(delayOf("billing", 6*time.Second)/time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := mustCompile(t, tc.job)
+			r := backfill
+			runs := 0
+			for {
+				run, acted := nextOfBackfill(j, j.clock(at(9)), r)
+				if run.ID == "" {
+					break
+				}
+				require.Equal(t, at(runs), run.ScheduledAt)
+				runs++
+				if acted.Rest == nil {
+					break
+				}
+				r.Request = *acted.Rest
+			}
+			require.Equal(t, tc.runs, runs)
+		})
+	}
+	require.NotZero(t, delayOf("billing", 6*time.Second))
+}
+
 // A backfill that was asked for twice, since the first answer was lost, makes no run twice: the ids follow
 // from its own.
 func TestABackfillThatStandsAgainMakesNoRunTwice(t *testing.T) {

@@ -333,7 +333,7 @@ func (t *term) nextTask(js *jobState, now time.Time) task {
 	if next := t.nextDue(js, room, now); next.op != nil {
 		return next
 	}
-	return t.nextAsked(js, room)
+	return t.nextAsked(js, room, now)
 }
 
 // nextQueued is what is to be done for the runs that wait.

@@ -155,7 +155,12 @@ func (c *cluster) backfill(ctx context.Context, job string, b *backfill) error {
 	case def.Broken != nil:
 		return invalid(def)
 	}
-	s, err := stretchOf(&def.Spec, time.Time(b.from), time.Time(b.to))
+	to := time.Time(b.to)
+	// With jitter what was scheduled last may not be due yet: the schedule itself runs it.
+	if due := c.o.now().Add(-time.Duration(def.Spec.Delay)); to.After(due) {
+		to = due.Truncate(time.Second)
+	}
+	s, err := stretchOf(&def.Spec, time.Time(b.from), to)
 	if err != nil {
 		return err
 	}
@@ -166,7 +171,7 @@ func (c *cluster) backfill(ctx context.Context, job string, b *backfill) error {
 		return err
 	}
 	r, err := c.submit(ctx, def, state.Request{
-		Kind: state.AskBackfill, By: b.asker(), Reason: b.reason, From: time.Time(b.from), To: time.Time(b.to), Total: s.total,
+		Kind: state.AskBackfill, By: b.asker(), Reason: b.reason, From: time.Time(b.from), To: to, Total: s.total,
 	})
 	if err != nil {
 		return err
