@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -80,14 +81,9 @@ func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
 		} else if t.decides {
 			return 0, t.view, fmt.Errorf("job %s: %w", t.run.Job, ErrStatusReplaced)
 		}
-		m := Mutation{
-			Job:  t.run.Job,
-			Then: append([]clientv3.Op{clientv3.OpPut(runKey, string(value))}, t.extra...),
-			Else: []clientv3.Op{clientv3.OpGet(runKey), clientv3.OpGet(statusKey)},
-		}
+		m := Mutation{Job: t.run.Job, Then: append([]clientv3.Op{clientv3.OpPut(runKey, string(value))}, t.extra...)}
 		for _, g := range t.guards {
 			m.If = append(m.If, g.cmp())
-			m.Else = append(m.Else, clientv3.OpGet(g.key))
 		}
 		if counted {
 			m.If = append(m.If, guard{key: statusKey, want: t.view.Revision}.cmp())
@@ -107,7 +103,10 @@ func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
 			return res.Revision, t.view, nil
 		}
 
-		stands := firstKVs(res)
+		stands, err := s.standing(ctx, append([]string{runKey, statusKey}, keysOf(t.guards)...))
+		if err != nil {
+			return 0, t.view, err
+		}
 		t.view = viewOf(t.run.Job, stands[1])
 		if kv := stands[0]; kv != nil && bytes.Equal(kv.Value, value) {
 			return kv.ModRevision, t.view, nil // an earlier try, whose answer was lost, had landed
@@ -124,6 +123,37 @@ func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
 		// Only the rest of the status has moved: account for the run on what stands now.
 	}
 	return 0, t.view, fmt.Errorf("job %s: %w", t.run.Job, ErrContended)
+}
+
+func keysOf(guards []guard) []string {
+	keys := make([]string, len(guards))
+	for i, g := range guards {
+		keys[i] = g.key
+	}
+	return keys
+}
+
+// standing reads what stands at keys, all at one revision, after a transition was refused. It is no part of the
+// transition: hardly any is refused, and what would be read then made each of them half as large again. Its
+// error is ctx's: without this answer it is not known whether an earlier try had landed.
+func (s *Store) standing(ctx context.Context, keys []string) ([]*mvccpb.KeyValue, error) {
+	ops := make([]clientv3.Op, len(keys))
+	for i, key := range keys {
+		ops[i] = clientv3.OpGet(key)
+	}
+	wait := &backoff{next: retryFloor, limit: time.Second}
+	for {
+		callCtx, cancel := context.WithTimeout(ctx, s.timeout)
+		resp, err := s.client.Txn(callCtx).Then(ops...).Commit()
+		cancel()
+		if err == nil {
+			return firstKVs(Result{Responses: resp.Responses}), nil
+		}
+		wait.warn(s.log, "what refused a transition is not known yet, trying again", err)
+		if !wait.sleep(ctx, nil) {
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 func isLeaseNotFound(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
