@@ -44,6 +44,7 @@ type description struct {
 	Control    state.Control   `json:"control"`
 	Requests   []state.Request `json:"requests"` // not acted on yet
 	Next       []time.Time     `json:"next"`     // none when it will not run: paused, retired, invalid
+	Live       []liveRun       `json:"live"`     // the runs that are running
 	Runs       []state.Run     `json:"runs"`
 	Invalid    *string         `json:"invalid"`
 }
@@ -61,9 +62,13 @@ func (c *cluster) describe(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	live, err := c.live(ctx, &def)
+	if err != nil {
+		return err
+	}
 	now := c.o.now()
 	d := description{
-		Definition: def.Spec, Status: def.View.Status, Control: def.Control,
+		Definition: def.Spec, Status: def.View.Status, Control: def.Control, Live: live,
 		Requests: requests, Next: []time.Time{}, Runs: append([]state.Run{}, page.Runs...),
 	}
 	outlook, err := outlookOf(def)
@@ -154,11 +159,14 @@ func (d *description) lines(now time.Time) []labeled {
 			labeled{label: "Overlap", text: overlapText(spec)},
 			labeled{label: "Catch-up", text: catchUpText(spec)},
 			labeled{label: "Recovery", text: recoveryText(spec)},
+			labeled{label: "Retry", text: retryText(spec.Retry)},
+			labeled{label: "Checkpoint", text: checkpointText(spec)},
 			labeled{label: "Limits", text: fmt.Sprintf("timeout %s, lock TTL %s, grace %s", elapsed(spec.Timeout), elapsed(spec.LockTTL), elapsed(spec.Grace))},
 		)
 	}
 	state, style := d.state(now)
 	lines = append(lines, labeled{label: "State", text: state, style: style},
+		labeled{label: "Running", text: liveText(d.Live, now)},
 		labeled{label: "Requests", text: requestsText(d.Requests, now)})
 	if st.LastStatus != "" {
 		lines = append(lines, labeled{label: "Last run", text: fmt.Sprintf("%s %s, took %s", st.LastStatus,
@@ -175,7 +183,7 @@ func (d *description) state(now time.Time) (string, term.Style) {
 	var parts []string
 	style := term.Style("")
 	if d.Status.Running > 0 {
-		parts = append(parts, "running for "+ongoing(d.Status.LastStartedAt, now))
+		parts = append(parts, count(d.Status.Running, "run")+" running")
 	}
 	if d.Status.Pending > 0 {
 		parts = append(parts, fmt.Sprintf("%d waiting", d.Status.Pending))
@@ -246,6 +254,21 @@ func catchUpText(spec *state.Spec) string {
 		text += fmt.Sprintf(", at most %d of them", spec.CatchUpMax)
 	}
 	return text
+}
+
+func retryText(r *state.RetrySpec) string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf("at most %d attempts, after a random pause of up to %s, times %g each, at most %s",
+		r.MaxAttempts, elapsed(r.Initial), r.Multiplier, elapsed(r.Max))
+}
+
+func checkpointText(spec *state.Spec) string {
+	if spec.Checkpoint == state.PerJob {
+		return "of the job, carried on until a run succeeds"
+	}
+	return "" // of each run, as most are
 }
 
 func overlapText(spec *state.Spec) string {

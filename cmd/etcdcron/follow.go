@@ -172,7 +172,11 @@ func whyNot(r *state.Run, def *state.Definition) (why, try string) {
 		}
 		return why, try
 	case state.ReasonQueueFull:
-		return fmt.Sprintf("%d runs wait already, as many as may", spec.Limit), "again later; " + describe + " shows what waits"
+		waiting := fmt.Sprintf("%d runs wait", spec.Limit)
+		if spec.Limit == 1 {
+			waiting = "a run waits"
+		}
+		return waiting + " already, as many as may", "again later; " + describe + " shows what waits"
 	case state.ReasonCoalesced:
 		return "one waits already, and stands for it too", describe + " shows what waits"
 	case state.ReasonPaused:

@@ -142,6 +142,9 @@ func wideNote(r *state.Run) string {
 	if len(r.Args) > 0 {
 		parts = append(parts, "with "+pairs(r.Args, "="))
 	}
+	if r.RequestWhy != "" {
+		parts = append(parts, "asked for: "+firstLine(r.RequestWhy))
+	}
 	if note := noteCell(r, true); note != "" {
 		parts = append(parts, note)
 	}

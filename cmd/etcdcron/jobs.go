@@ -173,7 +173,7 @@ func jobTable(jobs []jobSummary, defs []state.Definition, now time.Time, wide bo
 	for i := range jobs {
 		j := &jobs[i]
 		row := []any{
-			j.Name, j.Schedule, j.TimeZone, some(int64(j.Running)),
+			j.Name, j.Schedule, j.TimeZone, runningCell(j),
 			nextCell(j, now), lastCell(j, now), resultCell(j), rate(j.SuccessRate),
 		}
 		if wide {
@@ -184,6 +184,14 @@ func jobTable(jobs []jobSummary, defs []state.Definition, now time.Time, wide bo
 		table.Row(row...)
 	}
 	return table
+}
+
+// runningCell is how many runs are running, and how many wait for them.
+func runningCell(j *jobSummary) string {
+	if j.Pending == 0 {
+		return some(int64(j.Running))
+	}
+	return fmt.Sprintf("%d, %d waiting", j.Running, j.Pending)
 }
 
 func nextCell(j *jobSummary, now time.Time) any {

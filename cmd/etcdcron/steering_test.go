@@ -208,7 +208,7 @@ func TestTrigger(t *testing.T) {
 	f := s.follow("waits until the job is idle", "trigger", queued)
 	got = s.call("trigger", queued)
 	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stderr, "was skipped: 1 runs wait already, as many as may\n")
+	require.Contains(t, got.stderr, "was skipped: a run waits already, as many as may\n")
 	s.letGo()
 	s.letGo()
 	got = f.end(t)

@@ -273,12 +273,35 @@ Job:          fresh
 Schedule:     * * * * *  UTC
               Every minute
 Invalid:      no schedule
-State:        running for 3s; paused by jo 1h ago: too loud
+State:        1 run running; paused by jo 1h ago: too loud
 Totals:       0 succeeded, 0 failed
 `, described(t, description{
 		Definition: fresh.Spec, Status: state.JobStatus{Running: 1, LastStartedAt: noon.Add(-3 * time.Second)},
 		Control: state.Control{Paused: true, By: "jo", At: noon.Add(-time.Hour), Reason: "too loud"}, Invalid: unlessZero("no schedule"),
 	}))
+}
+
+// How far what runs is, and how a job retries.
+func TestDescribeText_Live(t *testing.T) {
+	t.Parallel()
+	def := billing()
+	def.Spec.Retry = &state.RetrySpec{MaxAttempts: 3, Initial: state.Duration(10 * time.Second), Max: state.Duration(5 * time.Minute), Multiplier: 2}
+	def.Spec.Checkpoint = state.PerJob
+	text := described(t, description{Definition: def.Spec, Status: state.JobStatus{Running: 3}, Live: []liveRun{
+		{ID: "20240603T115955Z", Attempt: 1, Instance: "a", StartedAt: noon.Add(-5 * time.Second), Progress: &state.Progress{Done: 40, Total: 100, Message: "charging\nnow"}},
+		{ID: "20240603T115956Z", Attempt: 2, Instance: "b", StartedAt: noon.Add(-4 * time.Second), Progress: &state.Progress{Done: 7}},
+		{ID: "20240603T115957Z", Attempt: 1, Instance: "c", StartedAt: noon.Add(-3 * time.Second), RetryAt: unlessZero(noon.Add(12 * time.Second))},
+	}})
+	require.Contains(t, text, `
+Retry:        at most 3 attempts, after a random pause of up to 10s, times 2 each, at most 5m
+Checkpoint:   of the job, carried on until a run succeeds
+`)
+	require.Contains(t, text, `
+State:        3 runs running
+Running:      20240603T115955Z: for 5s on a; 40 of 100 (40%), charging …
+              20240603T115956Z: for 4s, attempt 2 on b; 7
+              20240603T115957Z: attempt 1 failed, the next one in 12s on c
+`)
 }
 
 // What bounds a schedule, and what was asked of the job.
