@@ -41,6 +41,8 @@ func newNotes(store *state.Store, owned state.Owned, log *zap.Logger) *notes {
 		store: store, owned: owned, log: log, noted: owned.Noted,
 		note: store.CheckpointNote(owned.Run.Job, owned.Run.ID, owned.Scope),
 		wake: make(chan struct{}, 1),
+		// The first attempt of a run has nothing to restore.
+		loaded: !owned.Noted && owned.Scope != state.PerJob,
 	}
 }
 

@@ -183,7 +183,11 @@ func (d *description) state(now time.Time) (string, term.Style) {
 	var parts []string
 	style := term.Style("")
 	if d.Status.Running > 0 {
-		parts = append(parts, count(d.Status.Running, "run")+" running")
+		text := "running"
+		if d.Status.Running > 1 {
+			text = fmt.Sprintf("%d running", d.Status.Running)
+		}
+		parts = append(parts, text)
 	}
 	if d.Status.Pending > 0 {
 		parts = append(parts, fmt.Sprintf("%d waiting", d.Status.Pending))

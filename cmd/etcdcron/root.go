@@ -84,6 +84,7 @@ Exit codes: 0 ok, 1 failed, 2 no connection, 3 bad input, 4 not found,
 		newPauseCommand(o), newResumeCommand(o),
 		newLeaderCommand(o),
 		newValidateCommand(o),
+		newProgressCommand(o), newCheckpointCommand(o),
 		newVersionCommand(o),
 	)
 	return root

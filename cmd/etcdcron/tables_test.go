@@ -273,7 +273,7 @@ Job:          fresh
 Schedule:     * * * * *  UTC
               Every minute
 Invalid:      no schedule
-State:        1 run running; paused by jo 1h ago: too loud
+State:        running; paused by jo 1h ago: too loud
 Totals:       0 succeeded, 0 failed
 `, described(t, description{
 		Definition: fresh.Spec, Status: state.JobStatus{Running: 1, LastStartedAt: noon.Add(-3 * time.Second)},
@@ -297,7 +297,7 @@ Retry:        at most 3 attempts, after a random pause of up to 10s, times 2 eac
 Checkpoint:   of the job, carried on until a run succeeds
 `)
 	require.Contains(t, text, `
-State:        3 runs running
+State:        3 running
 Running:      20240603T115955Z: for 5s on a; 40 of 100 (40%), charging …
               20240603T115956Z: for 4s, attempt 2 on b; 7
               20240603T115957Z: attempt 1 failed, the next one in 12s on c

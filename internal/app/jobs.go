@@ -3,8 +3,6 @@ package app
 import (
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/etcdcron/etcdcron/cronrunner"
 	"github.com/etcdcron/etcdcron/internal/config"
 	"github.com/etcdcron/etcdcron/internal/executor"
@@ -13,8 +11,8 @@ import (
 // stopSlack is what a command may take beyond its own grace until its handler has returned.
 const stopSlack = 200 * time.Millisecond
 
-// loadJobs reads the jobs file and makes handlers of its commands.
-func loadJobs(path string, log *zap.Logger) ([]cronrunner.Job, error) {
+// loadJobs reads the jobs file and makes handlers of its commands and webhooks.
+func loadJobs(path string, handlers *executor.Executor) ([]cronrunner.Job, error) {
 	if path == "" {
 		return nil, badInput("there is nothing to run: give a jobs file with -c FILE")
 	}
@@ -25,14 +23,16 @@ func loadJobs(path string, log *zap.Logger) ([]cronrunner.Job, error) {
 	jobs := make([]cronrunner.Job, len(file.Jobs))
 	for i, spec := range file.Jobs {
 		jobs[i] = spec.Job
-		command := executor.Command{
-			Argv: spec.Command.Argv, Shell: spec.Command.Shell, Dir: spec.Command.Dir, Env: spec.Command.Env,
-			Grace: commandGrace(spec.Job),
+		if spec.Webhook != nil {
+			jobs[i].Handler = handlers.Webhook(*spec.Webhook)
+			continue
 		}
+		command := spec.Command
+		command.Grace = commandGrace(spec.Job)
 		if err := command.Check(); err != nil {
 			return nil, badInput("%s:%d: job %s: %w", path, spec.Line, spec.Job.Name, err)
 		}
-		jobs[i].Handler = command.Handler(log)
+		jobs[i].Handler = handlers.Command(command)
 	}
 	return jobs, nil
 }

@@ -115,6 +115,7 @@ type server struct {
 	cfg      ServeConfig
 	log      *zap.Logger
 	jobs     []cronrunner.Job
+	handlers *executor.Executor
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
 	health   *health
@@ -135,6 +136,7 @@ func newServer(cfg ServeConfig) *server {
 	}
 	cfg.defaults()
 	s.cfg, s.log = cfg, cfg.Logger
+	s.handlers = executor.New(s.log)
 	return s
 }
 
@@ -152,7 +154,7 @@ func (s *server) check(ctx context.Context) (err error) {
 			return badInput("--cacert, --cert and --key need --endpoints: the embedded etcd does not use TLS")
 		}
 	}
-	if s.jobs, err = loadJobs(cfg.ConfigFile, s.log); err != nil {
+	if s.jobs, err = loadJobs(cfg.ConfigFile, s.handlers); err != nil {
 		return err
 	}
 	s.log.Info("jobs file read, once: what changes in it counts from the next start", zap.String("file", cfg.ConfigFile))
@@ -298,6 +300,7 @@ func (s *server) close() {
 		}
 		s.serving.Wait()
 	}
+	s.handlers.Close()
 	if s.conn != nil {
 		s.conn.close()
 	}

@@ -34,12 +34,13 @@ type File struct {
 	Jobs []JobSpec // as they stand in the file
 }
 
-// JobSpec is a job of the file. Job and Command pass their Checks. Job has no Handler: whoever registers
-// it makes one of Command, whose Grace is not set. Job's Target shows the command to people.
+// JobSpec is a job of the file. Job and what it runs pass their Checks. Job has no Handler: whoever registers
+// it makes one of Webhook, or of Command, whose Grace is not set. Job's Target shows it to people.
 type JobSpec struct {
 	Job     cronrunner.Job
 	Command executor.Command
-	Line    int // of the job's name
+	Webhook *executor.Webhook // nil for a command
+	Line    int               // of the job's name
 }
 
 // Load reads and checks the jobs file at path. Its error is FaultErrors.

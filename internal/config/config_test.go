@@ -14,6 +14,7 @@ import (
 	"github.com/etcdcron/etcdcron/cronrunner"
 	"github.com/etcdcron/etcdcron/internal/config"
 	"github.com/etcdcron/etcdcron/internal/executor"
+	"github.com/etcdcron/etcdcron/state"
 )
 
 func TestParse(t *testing.T) {
@@ -111,8 +112,8 @@ func TestParse_Faults(t *testing.T) {
 		"unknown field":         {job(daily, hello, "timeot: 5m"), []string{`f:5: a.timeot: unknown field; did you mean timeout?`}},
 		"another's field":       {job(`cron: "@daily"`, hello), []string{`f:2: a.schedule: is missing`, `f:3: a.cron: unknown field; did you mean schedule?`}},
 		"another way to write":  {job(daily, hello, "lockTTL: 30s"), []string{`f:5: a.lockTTL: unknown field; did you mean lock_ttl?`}},
-		"a field like no other": {job(daily, hello, `"\e[31m": 1`), []string{`f:5: a."\x1b[31m": unknown field; known are catch_up, command, description, dir, end, environment, grace, jitter, labels, lock_ttl, max_recoveries, max_runs, overlap, recovery, schedule, shell, start, time_zone, timeout`}},
-		"not yet":               {job(daily, "webhook: {url: x}", hello, "retry: {max_attempts: 3}"), []string{`f:4: a.webhook: is not supported yet`, `f:6: a.retry: is not supported yet`}},
+		"a field like no other": {job(daily, hello, `"\e[31m": 1`), []string{`f:5: a."\x1b[31m": unknown field; known are catch_up, checkpoint, command, description, dir, end, environment, grace, jitter, labels, lock_ttl, max_recoveries, max_runs, overlap, permanent_exit_codes, recovery, retry, schedule, shell, start, time_zone, timeout, user, webhook`}},
+		"not yet":               {job(daily, "alert: {after_failures: 3}", hello, "history: {keep: 3}"), []string{`f:4: a.alert: is not supported yet`, `f:6: a.history: is not supported yet`}},
 		"field twice":           {job(daily, hello, daily), []string{`f:5: a.schedule: is here a second time; the first is on line 3`}},
 		"job twice":             {job(daily, hello) + "  a:\n    " + daily, []string{`f:5: jobs.a: is here a second time; the first is on line 2`}},
 		"merge key":             {"jobs:\n  a: &a {schedule: '@daily', shell: x}\n  b: {<<: *a}\n", []string{`f:3: b: merge keys (<<) are not supported; put what jobs have in common under defaults`}},
@@ -143,7 +144,7 @@ func TestParse_Faults(t *testing.T) {
 		"escape sequence": {"jobs:\n  a: \x1b[31m\n", []string{`f:2: has a control character (U+001B); remove it, or write it as an escape in double quotes`}},
 		"strange tag":     {job(daily, "shell: !!binary aGVsbG8="), []string{`f:4: a.shell: the YAML tag "!!binary" is not supported`}},
 
-		"no command":          {job(daily), []string{`f:2: a.command: is missing; use command (a program and its arguments) or shell (a line for /bin/sh)`}},
+		"no command":          {job(daily), []string{`f:2: a.command: is missing; use command (a program and its arguments), shell (a line for /bin/sh) or webhook (an HTTP request)`}},
 		"command and shell":   {job(daily, hello, "shell: echo"), []string{`f:4: a.command: both command and shell are set; use one of them`}},
 		"command is text":     {job(daily, "command: echo hello"), []string{`f:4: a.command: must be a list, not text; write ["program", "argument"], or use shell for a line of shell`}},
 		"command is empty":    {job(daily, "command: []"), []string{`f:4: a.command: is empty`}},
@@ -162,6 +163,41 @@ func TestParse_Faults(t *testing.T) {
 			`f:7: a.environment.ETCDCRON_JOB: "ETCDCRON_JOB": names that begin with ETCDCRON_ are reserved`,
 			`f:8: a.environment.C: has no value; write "" for an empty text`,
 			`f:9: a.environment.D: must be text, not a mapping`,
+		}},
+
+		"user":                {job(daily, hello, "user: a b"), []string{`f:5: a.user: "a b" is neither a user's name nor uid:gid`}},
+		"user, a number":      {job(daily, hello, "user: 1000"), []string{`f:5: a.user: "1000" is a number alone; write uid:gid, such as 1000:1000, or a name`}},
+		"user, too large":     {job(daily, hello, "user: 4294967295:0"), []string{`f:5: a.user: "4294967295:0": a uid and a gid are at most 4294967294`}},
+		"exit codes":          {job(daily, hello, "permanent_exit_codes:", "  - 0", "  - 256", "  - x"), []string{`f:6: a.permanent_exit_codes: must be at least 1; 0 is success`, `f:7: a.permanent_exit_codes: 256 is not between 1 and 255`, `f:8: a.permanent_exit_codes: x is not a whole number`}},
+		"exit codes, no list": {job(daily, hello, "permanent_exit_codes: 2"), []string{`f:5: a.permanent_exit_codes: must be a list, not a number; write [2, 64]`}},
+
+		"retry is a number":  {job(daily, hello, "retry: 3"), []string{`f:5: a.retry: must be a mapping, not a number; write {max_attempts: 3}`}},
+		"retry, its parts":   {job(daily, hello, "retry:", "  max_attempts: 0", "  initial: 5", "  max: 0s", "  multiplier: 0.5", "  jitter: none"), []string{`f:6: a.retry.max_attempts: must be at least 1; 1 is no retry`, `f:7: a.retry.initial: 5 has no unit; write 5s, 5m or 5h`, `f:8: a.retry.max: 0s is not positive; leave the field out for its default`, `f:9: a.retry.multiplier: must be at least 1; with 1, pauses do not grow`, `f:10: a.retry.jitter: unknown field; known are initial, max, max_attempts, multiplier`}},
+		"retry, many":        {job(daily, hello, "retry:", "  max_attempts: 1001"), []string{`f:6: a.retry.max_attempts: 1001 is not between 1 (no retry) and 1000`}},
+		"retry, once":        {job(daily, hello, "retry: {initial: 5s}"), []string{`f:5: a.retry.max_attempts: with 1 attempt there is no retry; use 2 or more, or leave out the rest`}},
+		"retry, max":         {job(daily, hello, "retry:", "  max_attempts: 2", "  initial: 10s", "  max: 5s"), []string{`f:8: a.retry.max: 5s is less than the initial pause, 10s`}},
+		"retry, multiplier":  {job(daily, hello, "retry:", "  max_attempts: 2", "  multiplier: 1e999"), []string{`f:7: a.retry.multiplier: +Inf is not between 1 and 100`}},
+		"retry, no number":   {job(daily, hello, "retry: {max_attempts: 2, multiplier: nan}"), []string{`f:5: a.retry.multiplier: nan is not a number; write one such as 2 or 1.5`}},
+		"checkpoint":         {job(daily, hello, "checkpoint: always"), []string{`f:5: a.checkpoint: "always" is not a scope of checkpoints; use "run" or "job"`}},
+		"checkpoint, allow":  {job(daily, hello, "checkpoint: job", "overlap: allow"), []string{`f:5: a.checkpoint: "job" contradicts overlap "allow": runs at the same time would overwrite each other's`}},
+		"webhook, too":       {job(daily, hello, "webhook: {url: 'https://h'}", "dir: /", "user: x"), []string{`f:4: a.command: both command and webhook are set; use one of them`, `f:6: a.dir: is for commands; a webhook has none`, `f:7: a.user: is for commands; a webhook has none`}},
+		"webhook is a text":  {job(daily, "webhook: https://h"), []string{`f:4: a.webhook: must be a mapping, not text; write {url: "https://…"}`}},
+		"webhook, no url":    {job(daily, "webhook: {method: PUT}"), []string{`f:4: a.webhook.url: is missing`}},
+		"webhook, url":       {job(daily, "webhook:", "  url: ftp://h", "  timeout: 5s"), []string{`f:5: a.webhook.url: it must begin with https:// or http://`, `f:6: a.webhook.timeout: unknown field; known are body, ca, cert, headers, key, method, url`}},
+		"webhook, password":  {job(daily, "webhook: {url: 'https://jo:hunter2@h'}"), []string{`f:4: a.webhook.url: has a user or password in it; use headers: Authorization, with {env: NAME} or {file: PATH}`}},
+		"webhook, method":    {job(daily, "webhook: {url: 'https://h', method: post}"), []string{`f:4: a.webhook.method: "post" is not a method that is supported; use DELETE, GET, HEAD, PATCH, POST, PUT`}},
+		"webhook, body":      {job(daily, "webhook:", "  url: https://h", "  method: GET", "  body: x"), []string{`f:7: a.webhook.body: a GET request has no body`}},
+		"webhook, body JSON": {job(daily, "webhook: {url: 'https://h', body: {a: 1}}"), []string{`f:4: a.webhook.body: must be text, not a mapping; put JSON in quotes: '{"a": 1}'`}},
+		"webhook, files":     {job(daily, "webhook:", "  url: http://h", "  ca: ca.pem", "  cert: /c.pem"), []string{`f:6: a.webhook.ca: "ca.pem" is relative; use an absolute path`, `f:7: a.webhook.cert: needs a url that begins with https`, `f:7: a.webhook.cert: needs its key; add key`}},
+		"webhook, headers": {job(daily, "webhook:", "  url: https://h", "  headers:", "    idempotency-key: x", "    A B: hunter2", `    C: "hunter2\n"`, "    D: {env: X, file: /y}", "    E: {file: y}", "    F: {vault: x}", "    G: [x]", "    Authorization: {env: X}", "    authorization: x"), []string{
+			`f:7: a.webhook.headers.idempotency-key: the header Idempotency-Key is set by etcdcron itself`,
+			`f:8: a.webhook.headers."A B": "A B" is not a header's name`,
+			`f:9: a.webhook.headers.C: has a control character, which no header can have`,
+			`f:10: a.webhook.headers.D: must be a text, {env: NAME} or {file: PATH}`,
+			`f:11: a.webhook.headers.E: "y" is relative; use an absolute path`,
+			`f:12: a.webhook.headers.F.vault: unknown field; known are env, file`,
+			`f:13: a.webhook.headers.G: must be text, not a list`,
+			`f:15: a.webhook.headers.authorization: is the same header as Authorization`,
 		}},
 
 		"timeout without unit": {job(daily, hello, "timeout: 30"), []string{`f:5: a.timeout: 30 has no unit; write 30s, 30m or 30h`}},
@@ -240,14 +276,21 @@ func TestParse_Faults(t *testing.T) {
 				`f:4: a.lock_ttl: 30s is too short for a grace of 10s: a job that loses its lock must have stopped before another instance can get it; use a lock_ttl of at least 31s, or a grace of at most 9.75s (lock_ttl is from the defaults, on line 2; the job can have its own)`,
 			},
 		},
+		"contradiction to the defaults' retry": {
+			"defaults:\n  retry: {max_attempts: 3, initial: 10s, max: 1m}\njobs:\n  a: {schedule: '@daily', shell: x, retry: {max: 5s}}\n  b: {schedule: '@daily', shell: x, retry: {initial: 5m}}\n",
+			[]string{
+				`f:4: a.retry.max: 5s is less than the initial pause, 10s (retry.initial is from the defaults, on line 2; the job can have its own)`,
+				`f:5: b.retry.max: 1m0s is less than the initial pause, 5m0s (retry.max is from the defaults, on line 2; the job can have its own)`,
+			},
+		},
 		"zone": {job(daily, hello, "time_zone: Mars/Olympus"), []string{`f:5: a.time_zone: ` + zoneFault(t, "Mars/Olympus")}},
 		"all at once, by line": {
 			"jobs:\n  a:\n    timeout: 30\n  b:\n    schedule: '@daily'\n    shel: x\n",
 			[]string{
 				`f:2: a.schedule: is missing`,
-				`f:2: a.command: is missing; use command (a program and its arguments) or shell (a line for /bin/sh)`,
+				`f:2: a.command: is missing; use command (a program and its arguments), shell (a line for /bin/sh) or webhook (an HTTP request)`,
 				`f:3: a.timeout: 30 has no unit; write 30s, 30m or 30h`,
-				`f:4: b.command: is missing; use command (a program and its arguments) or shell (a line for /bin/sh)`,
+				`f:4: b.command: is missing; use command (a program and its arguments), shell (a line for /bin/sh) or webhook (an HTTP request)`,
 				`f:6: b.shel: unknown field; did you mean shell?`,
 			},
 		},
@@ -439,4 +482,71 @@ jobs:
 		want.Schedule, want.Target = "@daily", "x"
 		require.Equal(t, want, file.Jobs[i].Job)
 	}
+}
+
+// What a job does not say anew of its retries is inherited; a single attempt has no pauses to inherit.
+func TestParse_InheritedRetry(t *testing.T) {
+	t.Parallel()
+	inherited := cronrunner.Retry{MaxAttempts: 3, Initial: time.Second, Max: time.Minute, Multiplier: 1.5}
+	with := func(change func(*cronrunner.Retry)) cronrunner.Retry {
+		r := inherited
+		change(&r)
+		return r
+	}
+	for fields, want := range map[string]cronrunner.Retry{
+		"":                         inherited,
+		"retry: {}":                inherited,
+		"retry: {initial: 2s}":     with(func(r *cronrunner.Retry) { r.Initial = 2 * time.Second }),
+		"retry: {max_attempts: 1}": {MaxAttempts: 1},
+		"retry: {max: 2m, multiplier: 3, max_attempts: 5}": {MaxAttempts: 5, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 3},
+	} {
+		file, err := config.Parse("f", []byte("defaults:\n  checkpoint: job\n  retry: {max_attempts: 3, initial: 1s, max: 1m, multiplier: 1.5}\n"+
+			"jobs:\n  a: {schedule: '@daily', shell: 'true', "+fields+"}\n  b: {schedule: '@daily', shell: x, checkpoint: run}\n"))
+		require.NoError(t, err, fields)
+		require.Equal(t, want, file.Jobs[0].Job.Retry, fields)
+		require.Equal(t, state.PerJob, file.Jobs[0].Job.Checkpoint)
+		require.Equal(t, state.PerRun, file.Jobs[1].Job.Checkpoint)
+	}
+}
+
+func TestParse_CommandOfAUser(t *testing.T) {
+	t.Parallel()
+	file, err := config.Parse("f", []byte(job(daily, hello, "user: 1000:1001", "permanent_exit_codes: [2, 64]")))
+	require.NoError(t, err)
+	require.Equal(t, executor.Command{Argv: []string{"echo", "hello"}, User: "1000:1001", PermanentExitCodes: []int{2, 64}}, file.Jobs[0].Command)
+	require.Nil(t, file.Jobs[0].Webhook)
+}
+
+func TestParse_Webhook(t *testing.T) {
+	t.Parallel()
+	file, err := config.Parse("f", []byte(`
+jobs:
+  a:
+    schedule: "@daily"
+    webhook:
+      url: https://billing.internal:8443/charge?month=now&token=hunter2
+      method: PUT
+      headers:
+        Authorization: {file: /run/secrets/billing}
+        X-Key: {env: BILLING_KEY}
+        X-Number: 0900
+        X-Empty: ""
+      body: '{"all": true}'
+      ca: /etc/ca.pem
+      cert: /etc/cert.pem
+      key: /etc/key.pem
+  b: {schedule: "@daily", webhook: {url: "http://h", headers: }}
+`))
+	require.NoError(t, err)
+	body := `{"all": true}`
+	require.Equal(t, &executor.Webhook{
+		URL: "https://billing.internal:8443/charge?month=now&token=hunter2", Method: "PUT",
+		Headers: map[string]executor.HeaderValue{
+			"Authorization": {File: "/run/secrets/billing"}, "X-Key": {Env: "BILLING_KEY"}, "X-Number": {Text: "0900"}, "X-Empty": {},
+		},
+		Body: &body, CACert: "/etc/ca.pem", Cert: "/etc/cert.pem", Key: "/etc/key.pem",
+	}, file.Jobs[0].Webhook)
+	require.Equal(t, executor.Command{}, file.Jobs[0].Command)
+	require.Equal(t, "PUT https://billing.internal:8443/charge?…", file.Jobs[0].Job.Target)
+	require.Equal(t, "POST http://h", file.Jobs[1].Job.Target)
 }

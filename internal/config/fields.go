@@ -1,10 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/etcdcron/etcdcron/cronrunner"
 	"github.com/etcdcron/etcdcron/internal/executor"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
@@ -25,10 +27,14 @@ var fields = map[string]field{
 	"description": {read: readDescription},
 	"labels":      {read: readLabels},
 
-	"command":     {read: readCommand},
-	"shell":       {read: readShell},
-	"dir":         {read: readDir},
-	"environment": {read: readEnvironment},
+	"command": {read: readCommand},
+	"shell":   {read: readShell},
+	"webhook": {read: readWebhook},
+
+	"dir":                  {read: readDir},
+	"environment":          {read: readEnvironment},
+	"user":                 {read: readUser},
+	"permanent_exit_codes": {read: readPermanentExitCodes},
 
 	"time_zone":      {read: readTimeZone, inDefault: true},
 	"jitter":         {read: readJitter, inDefault: true},
@@ -39,11 +45,16 @@ var fields = map[string]field{
 	"catch_up":       {read: readCatchUp, inDefault: true},
 	"recovery":       {read: readRecovery, inDefault: true},
 	"max_recoveries": {read: readMaxRecoveries},
+	"retry":          {read: readRetry, inDefault: true},
+	"checkpoint":     {read: readCheckpoint, inDefault: true},
 }
+
+// ofCommands are the fields that a webhook does not have.
+var ofCommands = []string{"dir", "environment", "user", "permanent_exit_codes"}
 
 // notYet are fields that a later version is to have; nobody should look for a typing error.
 var notYet = []string{
-	"alert", "checkpoint", "history", "limit", "retry", "user", "webhook",
+	"alert", "history", "limit",
 }
 
 func readSchedule(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
@@ -152,6 +163,68 @@ func readMaxRecoveries(p *parser, d *draft, path string, v *yaml.Node) (ok bool)
 	return ok
 }
 
+// readRetry keeps what was inherited and is not said anew; but for a single attempt, which has no pauses.
+func readRetry(p *parser, d *draft, path string, v *yaml.Node) bool {
+	if follow(v).Kind != yaml.MappingNode {
+		p.faultf(follow(v).Line, path, "must be a mapping, not %s; write {max_attempts: 3}", kind(follow(v)))
+		return false
+	}
+	inherited := d.job.Retry
+	d.job.Retry = cronrunner.Retry{}
+	ok := p.parts(d, "retry", path, v, retryParts)
+	own := d.job.Retry
+	if own.MaxAttempts != 1 {
+		d.job.Retry = cronrunner.Retry{
+			MaxAttempts: cmp.Or(own.MaxAttempts, inherited.MaxAttempts), Initial: cmp.Or(own.Initial, inherited.Initial),
+			Max: cmp.Or(own.Max, inherited.Max), Multiplier: cmp.Or(own.Multiplier, inherited.Multiplier),
+		}
+	}
+	return ok
+}
+
+var retryParts = map[string]field{
+	"max_attempts": {read: func(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
+		d.job.Retry.MaxAttempts, ok = p.number(path, v, "1 is no retry")
+		return ok
+	}},
+	"initial": {read: func(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
+		d.job.Retry.Initial, ok = p.duration(path, v)
+		return ok
+	}},
+	"max": {read: func(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
+		d.job.Retry.Max, ok = p.duration(path, v)
+		return ok
+	}},
+	"multiplier": {read: func(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
+		d.job.Retry.Multiplier, ok = p.factor(path, v)
+		return ok
+	}},
+}
+
+func readCheckpoint(p *parser, d *draft, path string, v *yaml.Node) bool {
+	text, ok := p.word(path, v)
+	d.job.Checkpoint = state.Scope(text)
+	return ok
+}
+
+// parts reads a mapping that is a field of its own, part by part; the parts are known as name.part.
+func (p *parser) parts(d *draft, name, path string, v *yaml.Node, parts map[string]field) bool {
+	before := len(p.faults)
+	entries := p.mapping(path, v)
+	sound := len(p.faults) == before
+	for _, e := range entries {
+		part := join(path, label(e.key))
+		f, known := parts[e.key]
+		if !known {
+			p.unknown(e, part, sortedKeys(parts))
+			continue
+		}
+		d.lines[name+"."+e.key] = e.line
+		d.bad[name+"."+e.key] = !f.read(p, d, part, e.value)
+	}
+	return sound
+}
+
 // policy reads a policy: its name alone, or a mapping with the name as policy beside its parts. Without the
 // name, the policy is the inherited one.
 func (p *parser) policy(d *draft, name, path string, v *yaml.Node, policy *string, parts map[string]field) bool {
@@ -205,6 +278,24 @@ func readDir(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
 	return ok
 }
 
+func readUser(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {
+	d.command.User, ok = p.word(path, v)
+	return ok
+}
+
+func readPermanentExitCodes(p *parser, d *draft, path string, v *yaml.Node) bool {
+	before := len(p.faults)
+	d.command.PermanentExitCodes = nil
+	for _, item := range p.list(path, v, "; write [2, 64]") {
+		code, ok := p.number(path, item, "0 is success")
+		if ok && code > 255 {
+			p.faultf(follow(item).Line, path, "%d is not between 1 and 255", code)
+		}
+		d.command.PermanentExitCodes = append(d.command.PermanentExitCodes, code)
+	}
+	return len(p.faults) == before
+}
+
 // readEnvironment has each variable checked by itself, so that a fault has its line.
 func readEnvironment(p *parser, d *draft, path string, v *yaml.Node) bool {
 	if follow(v).Kind == yaml.SequenceNode {
@@ -245,11 +336,15 @@ func (p *parser) texts(path string, v *yaml.Node, refuse func(key, text string) 
 // maxTarget bounds the command as people see it, in bytes.
 const maxTarget = 200
 
-// target is the command for people: never its environment, where the secrets are. A script keeps its lines.
-func target(c *executor.Command) string {
-	text := strings.TrimSpace(c.Shell)
-	if text == "" {
-		text = term.CommandLine(c.Argv...)
+// target is what a job runs, for people: never the environment, headers or a query, where the secrets are. A
+// script keeps its lines.
+func target(d *draft) string {
+	text := strings.TrimSpace(d.command.Shell)
+	switch {
+	case d.webhook != nil:
+		text = d.webhook.Target()
+	case text == "":
+		text = term.CommandLine(d.command.Argv...)
 	}
 	return state.CutHead(text, maxTarget)
 }

@@ -19,8 +19,9 @@ type draft struct {
 	line    int    // of its name
 	job     cronrunner.Job
 	command executor.Command
-	lines   map[string]int  // where each field that it has stands
-	bad     map[string]bool // the fields with a fault
+	webhook *executor.Webhook // nil without the field
+	lines   map[string]int    // where each field that it has stands
+	bad     map[string]bool   // the fields with a fault
 }
 
 // defaults reads what holds for every job that does not say otherwise.
@@ -42,9 +43,9 @@ func (p *parser) job(e entry, defaults *draft) JobSpec {
 	if _, own := d.lines["time_zone"]; !own && namesZone(d.job.Schedule) {
 		d.job.TimeZone = "" // what the job says counts before the default
 	}
-	d.job.Target = target(&d.command)
+	d.job.Target = target(d)
 	p.check(d, defaults)
-	return JobSpec{Job: d.job, Command: d.command, Line: d.line}
+	return JobSpec{Job: d.job, Command: d.command, Webhook: d.webhook, Line: d.line}
 }
 
 // namesZone reports whether a schedule has its zone in itself.
@@ -104,15 +105,36 @@ func (p *parser) check(d *draft, defaults *draft) {
 		d.job.TimeZone = "" // so that the schedule is looked at by itself
 	}
 	faults = append(faults, fieldErrors(d.job.Check())...)
-	if defaults != nil {
+	switch {
+	case d.webhook != nil:
+		faults = append(faults, besides(d)...)
+		faults = append(faults, fieldErrors(d.webhook.Check())...)
+	case defaults != nil:
 		faults = append(faults, fieldErrors(d.command.Check())...)
 	}
 	told := maps.Clone(d.bad)
 	for _, fault := range faults {
-		if !told[fault.Field] {
+		whole, _, _ := strings.Cut(fault.Field, ".")
+		if !told[fault.Field] && !told[whole] {
 			p.checked(d, defaults, fault)
 		}
 	}
+}
+
+// besides are the fields that stand beside a webhook and have no meaning there.
+func besides(d *draft) (faults []*cronrunner.FieldError) {
+	fault := func(name, why string) {
+		if _, there := d.lines[name]; there {
+			faults = append(faults, &cronrunner.FieldError{Field: name, Err: errors.New(why)})
+		}
+	}
+	for _, name := range []string{"command", "shell"} {
+		fault(name, "both "+name+" and webhook are set; use one of them")
+	}
+	for _, name := range ofCommands {
+		fault(name, "is for commands; a webhook has none")
+	}
+	return faults
 }
 
 // zoneFault is what is wrong with a zone alone.
@@ -146,7 +168,9 @@ func (p *parser) checked(d *draft, defaults *draft, fault *cronrunner.FieldError
 
 // contradictory are the fields of which each can be right by itself and not beside the other. A fault of the
 // first then names the other.
-var contradictory = map[string]string{"catch_up": "overlap", "lock_ttl": "grace"}
+var contradictory = map[string]string{
+	"catch_up": "overlap", "lock_ttl": "grace", "checkpoint": "overlap", "retry.max": "retry.initial",
+}
 
 // withOrigin is a fault with where one of its two fields comes from, if the job does not show it.
 func withOrigin(d, defaults *draft, fault *cronrunner.FieldError) error {
@@ -157,7 +181,7 @@ func withOrigin(d, defaults *draft, fault *cronrunner.FieldError) error {
 	for _, name := range []string{fault.Field, other} {
 		_, own := d.lines[name]
 		line, inherited := defaults.lines[name]
-		if inherited && !own && (name != other || strings.Contains(fault.Err.Error(), other)) {
+		if inherited && !own && (name != other || strings.Contains(fault.Err.Error(), strings.TrimPrefix(other, "retry."))) {
 			return fmt.Errorf("%w (%s is from the defaults, on line %d; the job can have its own)", fault.Err, name, line)
 		}
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -146,6 +147,24 @@ func (p *parser) number(path string, node *yaml.Node, below string) (int, bool) 
 	return n, true
 }
 
+// factor is a number of at least 1, which may have a fraction.
+func (p *parser) factor(path string, node *yaml.Node) (float64, bool) {
+	text, ok := p.text(path, node)
+	if !ok {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange), math.IsNaN(f):
+		p.faultf(follow(node).Line, path, "%s is not a number; write one such as 2 or 1.5", label(text))
+		return 0, false
+	case f < 1:
+		p.faultf(follow(node).Line, path, "must be at least 1; with 1, pauses do not grow")
+		return 0, false
+	}
+	return f, true
+}
+
 // duration is a length of time, more than nothing. (Nothing is a job's way to say "the default".)
 func (p *parser) duration(path string, node *yaml.Node) (time.Duration, bool) {
 	d, ok := p.durationOrNone(path, node)
@@ -259,6 +278,8 @@ var synonyms = map[string]string{
 	"cmd": "command", "run": "command", "exec": "command", "args": "command", "script": "shell",
 	"env": "environment", "cwd": "dir", "workdir": "dir", "working_dir": "dir",
 	"concurrency": "overlap", "misfire": "catch_up",
+	"http": "webhook", "request": "webhook", "retries": "retry", "backoff": "retry", "attempts": "max_attempts",
+	"uri": "url", "header": "headers", "cacert": "ca",
 }
 
 // meant says what an unknown field was probably meant to be, or what there is.

@@ -41,6 +41,13 @@ type Command struct {
 	// Grace is the time between SIGTERM and SIGKILL when the command is stopped. Default 3 s. It must not
 	// be longer than the job's grace.
 	Grace time.Duration
+	// User is whom to run as, with the groups that this machine gives that user: a name, or "uid:gid", which has no
+	// group beside that one. HOME, USER and LOGNAME are then that user's. Only root can run commands as somebody
+	// else. Default the scheduler's user.
+	User string
+	// PermanentExitCodes, 1 to 255, are those after which trying again is of no use. A command that a signal killed
+	// has 128 plus its number.
+	PermanentExitCodes []int
 }
 
 // Check says what is wrong with the command, every fault at once as a [cronrunner.FieldError]; nil if
@@ -60,7 +67,7 @@ func (c Command) Check() error {
 	case c.Shell != "" && strings.TrimSpace(c.Shell) == "":
 		fault("shell", "is blank; say what to run")
 	case c.Shell == "" && len(c.Argv) == 0:
-		fault("command", "is missing; use command (a program and its arguments) or shell (a line for %s)", shellPath)
+		fault("command", "is missing; use command (a program and its arguments), shell (a line for %s) or webhook (an HTTP request)", shellPath)
 	case c.Shell == "" && strings.TrimSpace(c.Argv[0]) == "":
 		fault("command", "its first item, the program, is empty")
 	}
@@ -91,6 +98,14 @@ func (c Command) Check() error {
 	}
 	if c.Grace < 0 {
 		fault("grace", "%s is negative", c.Grace)
+	}
+	if err := checkUser(c.User); c.User != "" && err != nil {
+		fault("user", "%w", err)
+	}
+	for _, code := range c.PermanentExitCodes {
+		if code < 1 || code > 255 {
+			fault("permanent_exit_codes", "%d is not between 1 and 255", code)
+		}
 	}
 	if faults == nil {
 		return nil

@@ -37,6 +37,13 @@ func TestCheck(t *testing.T) {
 		"space in name":      {Command{Shell: "true", Env: map[string]string{"A B": "x"}}, `environment: "A B" is not`},
 		"NUL in value":       {Command{Shell: "true", Env: map[string]string{"A": "\x00"}}, `environment: "A" has a NUL`},
 		"reserved name":      {Command{Shell: "true", Env: map[string]string{"ETCDCRON_JOB": "x"}}, `environment: "ETCDCRON_JOB": names that begin with`},
+		"user":               {Command{Shell: "true", User: "_billing-1.x"}, ""},
+		"ids":                {Command{Shell: "true", User: "0:4294967294"}, ""},
+		"id alone":           {Command{Shell: "true", User: "1000"}, `user: "1000" is a number alone`},
+		"id too large":       {Command{Shell: "true", User: "1:4294967295"}, "user: "},
+		"user and group":     {Command{Shell: "true", User: "jo:staff"}, "user: "},
+		"exit code 0":        {Command{Shell: "true", PermanentExitCodes: []int{1, 255, 0}}, "permanent_exit_codes: 0 is not between"},
+		"exit code 256":      {Command{Shell: "true", PermanentExitCodes: []int{256}}, "permanent_exit_codes: 256 is not between"},
 		"negative grace":     {Command{Shell: "true", Grace: -1}, "grace: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"os"
-	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,17 +11,8 @@ import (
 
 func init() {
 	helpers["run"] = func() {
-		Command{Argv: []string{"sh", "-c", "echo $$ >pid; while :; do sleep 0.01; done"}, Dir: os.Args[1]}.do(context.Background(), &fakeRun{}, zap.NewNop()) //nolint:errcheck // it is killed
+		Command{Argv: []string{"sh", "-c", "echo $$ >pid; while :; do sleep 0.01; done"}, Dir: os.Args[1]}.do(context.Background(), &fakeRun{}, zap.NewNop(), nil) //nolint:errcheck // it is killed
 	}
-}
-
-// helper is this test binary as another process.
-func helper(t *testing.T, name string, args ...string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), helperVar+"="+name)
-	cmd.Stderr = os.Stderr
-	return cmd
 }
 
 func TestCommandDiesWithItsScheduler(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package executor turns what a jobs file names into handlers that [cronrunner] can call. So far that
-// is commands: a program with arguments, or a line for the shell.
+// Package executor turns what a jobs file names into handlers that [cronrunner] can call: commands, which are
+// a program with arguments or a line for the shell, and webhooks, which are an HTTP request.
 //
 // # The life of a command
 //
@@ -29,6 +29,16 @@
 // command's main process (not for a program that is set-user-id). Its children, and everything on
 // other systems, live on: a job for which that is dangerous checks its fencing token where it writes.
 //
+// # The socket of a command
+//
+// While a command runs, a unix socket speaks HTTP with it: POST /progress, POST /checkpoint, GET /checkpoint. A
+// checkpoint is answered once it is durable. The socket lives until the command is gone, its grace period
+// included, and not until the context of the handler ends: the last checkpoint is written after that. A run
+// that is not ours any more is told so (409), for every write is fenced by state.
+//
+// A command is not started before its last checkpoint could be read. Without a socket it is started: whether it
+// needs one only it knows.
+//
 // # Output
 //
 // The last 16 KiB of both streams together are kept for the record, in the order of their lines as far
@@ -45,4 +55,20 @@
 // Exit codes are kept as they are. A command that a signal killed has failed, with the signal's name,
 // and 128 plus the signal's number as its exit code, as in a shell. In a pipe of a shell command only the
 // last program's code counts: that is the shell's rule.
+//
+// # Webhooks
+//
+// An attempt is one request, and at most the redirects that keep it what it is and where it is. A request is never
+// sent again behind the scheduler's back. The context's end cancels it: the target sees its connection go. What
+// the answer means:
+//
+//	2xx                       success, once the answer is read to its end, or 16 MiB of it
+//	408, 425, 429, 5xx        failed; tried again, after Retry-After if there is one
+//	no answer, a broken one   failed; tried again
+//	anything else             failed for good: other statuses, redirects that are not followed
+//
+// An answer in application/x-ndjson is read line by line: progress, checkpoint, output, error. The next line is
+// read only when a checkpoint is durable.
+//
+// No error, log line or record has a header's value from a file or a variable in it, or the query of a URL.
 package executor

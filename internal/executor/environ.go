@@ -12,6 +12,12 @@ const (
 	ownPrefix  = "ETCDCRON_"
 	argPrefix  = ownPrefix + "ARG_"
 	etcdPrefix = "ETCDCTL_"
+
+	// SocketVariable has the path of the unix socket on which a command reports. It is not set when there is
+	// none.
+	SocketVariable = ownPrefix + "SOCKET"
+	// CheckpointVariable has the checkpoint that a command goes on from. It is not set when there is none.
+	CheckpointVariable = ownPrefix + "CHECKPOINT"
 )
 
 // runInfo is what a command is told of its run.
@@ -21,6 +27,13 @@ type runInfo struct {
 	attempt          int
 	fencingToken     int64
 	args             map[string]string
+}
+
+func infoOf(run attempt) runInfo {
+	return runInfo{
+		job: run.Job(), id: run.ID(), trigger: string(run.Trigger()),
+		scheduledAt: run.ScheduledAt(), attempt: run.Attempt(), fencingToken: run.FencingToken(), args: run.Args(),
+	}
 }
 
 func (r runInfo) variables() []string {
@@ -54,13 +67,18 @@ func isArgName(name string) bool {
 }
 
 // environ is the command's whole environment. Later entries win over earlier ones of the same name, so
-// the run's own variables come last.
-func (c Command) environ(inherited []string, run runInfo) []string {
-	env := make([]string, 0, len(inherited)+len(c.Env)+8)
+// the run's own variables come last. id is whom it runs as; nil for the scheduler's user.
+func (c Command) environ(inherited []string, id *identity, run runInfo) []string {
+	env := make([]string, 0, len(inherited)+len(c.Env)+12)
 	for _, v := range inherited {
-		if !strings.HasPrefix(v, ownPrefix) && !strings.HasPrefix(v, etcdPrefix) {
-			env = append(env, v)
+		name, _, _ := strings.Cut(v, "=")
+		if strings.HasPrefix(v, ownPrefix) || strings.HasPrefix(v, etcdPrefix) || id != nil && slices.Contains(homeVariables, name) {
+			continue
 		}
+		env = append(env, v)
+	}
+	if id != nil {
+		env = append(env, id.variables()...)
 	}
 	if c.Dir != "" {
 		env = append(env, "PWD="+c.Dir)

@@ -41,7 +41,7 @@ func TestArgumentsThatAreLeftOutAreLogged(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.WarnLevel)
 	run := &fakeRun{args: map[string]string{"month": "2026-11", "z z": "x", "JOB=x": "x"}}
-	require.NoError(t, Command{Shell: `echo "$ETCDCRON_JOB $ETCDCRON_ARG_month"`}.do(t.Context(), run, zap.New(core)))
+	require.NoError(t, Command{Shell: `echo "$ETCDCRON_JOB $ETCDCRON_ARG_month"`}.do(t.Context(), run, zap.New(core), nil))
 	require.Equal(t, "billing 2026-11\n", run.output)
 	require.Equal(t, 1, logs.Len())
 	require.Equal(t, []any{"JOB=x", "z z"}, logs.All()[0].ContextMap()["left_out"])
@@ -51,5 +51,5 @@ func TestArgumentsThatAreLeftOutAreLogged(t *testing.T) {
 func TestAnArgumentThatCannotBeHandedOverFailsTheRun(t *testing.T) {
 	t.Parallel()
 	run := &fakeRun{args: map[string]string{"month": "2026\x00"}}
-	require.ErrorContains(t, Command{Shell: "true"}.do(t.Context(), run, zap.NewNop()), "NUL")
+	require.ErrorContains(t, Command{Shell: "true"}.do(t.Context(), run, zap.NewNop(), nil), "NUL")
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Why a command could not be started, or has failed.
+// Why a command could not be started or a webhook not called, or has failed.
 var (
 	// ErrBadCommand is a definition that cannot be accepted.
 	ErrBadCommand = errors.New("bad command")
@@ -23,6 +23,10 @@ var (
 	ErrNoShell = errors.New("no shell")
 	// ErrBadDir is a working directory that is not there or cannot be entered.
 	ErrBadDir = errors.New("bad working directory")
+	// ErrBadUser is a user as whom a command cannot be run here.
+	ErrBadUser = errors.New("bad user")
+	// ErrBadWebhook is the definition of a webhook that cannot be accepted.
+	ErrBadWebhook = errors.New("bad webhook")
 	// ErrStatusLost is a command that ended, nobody can say how: something else in this process took its
 	// exit status.
 	ErrStatusLost = errors.New("the exit status was lost")

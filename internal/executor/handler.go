@@ -2,57 +2,69 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"os"
-	"time"
+	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/etcdcron/etcdcron/cronrunner"
-	"github.com/etcdcron/etcdcron/state"
 )
 
-// Handler runs the command for each attempt, with its output going to log (nil for none) at info level
-// with the fields job, run and stream. It returns nil if the command exited with 0 by itself, an
-// [ExitError] if it failed, an error that wraps the cause of its context if it was stopped, and one of
-// this package's other errors if it could not be started. The package's documentation has the details.
-// Safe for concurrent use.
-func (c Command) Handler(log *zap.Logger) cronrunner.Handler {
-	if log == nil {
-		log = zap.NewNop()
-	}
-	return func(ctx context.Context, run *cronrunner.Run) error { return c.do(ctx, run, log) }
-}
-
-// attempt is what a command needs of a [cronrunner.Run].
-type attempt interface {
-	Job() string
-	ID() string
-	Trigger() state.Trigger
-	ScheduledAt() time.Time
-	Attempt() int
-	FencingToken() int64
-	Args() map[string]string
-	SetOutput(output string)
-	SetExitCode(code int)
-}
-
-func (c Command) do(ctx context.Context, run attempt, log *zap.Logger) error {
+// do runs the command for one attempt, and returns when nothing of it is left, its socket included.
+func (c Command) do(ctx context.Context, run attempt, log *zap.Logger, sockets *sockets) error {
 	log = log.Named(run.Job()).With(zap.String("job", run.Job()), zap.String("run", run.ID()))
-	info := runInfo{
-		job: run.Job(), id: run.ID(), trigger: string(run.Trigger()),
-		scheduledAt: run.ScheduledAt(), attempt: run.Attempt(), fencingToken: run.FencingToken(), args: run.Args(),
-	}
+	info := infoOf(run)
 	if bad := info.badArgs(); len(bad) > 0 {
 		log.Warn("the command does not get all arguments: a name may have only letters, digits and '_'", zap.Strings("left_out", bad))
 	}
 	p, err := c.prepare(os.Environ(), info)
 	if err != nil {
+		return asPermanent(err)
+	}
+	checkpoint, err := restored(ctx, run, log)
+	if err != nil {
 		return err
 	}
+	p.env = append(p.env, checkpointVariable(checkpoint, log)...)
+	if notes := sockets.open(ctx, run, p.identity, log); notes != nil {
+		defer notes.close()
+		p.env = append(p.env, SocketVariable+"="+notes.path)
+	}
+
 	res := p.run(ctx, log)
 	if res.exit != nil {
 		run.SetExitCode(res.exit.code())
 	}
 	run.SetOutput(res.output)
-	return res.err
+	if e, ok := errors.AsType[*ExitError](res.err); ok && slices.Contains(c.PermanentExitCodes, e.Code) {
+		return cronrunner.Permanent(res.err)
+	}
+	return asPermanent(res.err)
+}
+
+// asPermanent marks what another attempt, which would be made here, would meet again.
+func asPermanent(err error) error {
+	if errors.Is(err, ErrBadCommand) || errors.Is(err, ErrBadUser) {
+		return cronrunner.Permanent(err)
+	}
+	return err
+}
+
+// checkpointVariable hands a command its last checkpoint; nothing if there is none.
+func checkpointVariable(checkpoint []byte, log *zap.Logger) []string {
+	if checkpoint == nil {
+		return nil
+	}
+	text, err := textOf(checkpoint)
+	switch {
+	case err != nil:
+		log.Warn("the checkpoint is not in the command's environment: it cannot be read", zap.Error(err))
+	case strings.ContainsRune(text, 0):
+		log.Warn("the checkpoint is not in the command's environment: it has a NUL byte, which no variable can have")
+	default:
+		return []string{CheckpointVariable + "=" + text}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
+
+	"github.com/etcdcron/etcdcron/cronrunner"
 )
 
 // helperVar makes the test binary another process for a test to kill or to look at: see helpers.
@@ -28,6 +31,15 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// helper is this test binary as another process.
+func helper(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), helperVar+"="+name)
+	cmd.Stderr = os.Stderr
+	return cmd
 }
 
 // patience is far more than any condition here needs.
@@ -45,6 +57,11 @@ func start(ctx context.Context, c Command, log *zap.Logger) result {
 		return result{err: err}
 	}
 	return p.run(ctx, log)
+}
+
+// isPermanent reports whether err was marked by [cronrunner.Permanent].
+func isPermanent(err error) bool {
+	return fmt.Sprintf("%T", err) == fmt.Sprintf("%T", cronrunner.Permanent(errStop))
 }
 
 // run runs a shell command that nobody stops.

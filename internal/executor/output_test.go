@@ -19,7 +19,7 @@ import (
 func TestLinesGoToTheLog(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zapcore.InfoLevel)
-	err := Command{Shell: `printf 'one\r\ntwo\n'; printf '\033[2J\t{"job":"other"}\n\nlast' >&2; exit 1`}.do(t.Context(), &fakeRun{}, zap.New(core))
+	err := Command{Shell: `printf 'one\r\ntwo\n'; printf '\033[2J\t{"job":"other"}\n\nlast' >&2; exit 1`}.do(t.Context(), &fakeRun{}, zap.New(core), nil)
 	require.Error(t, err)
 	got := map[string][]string{}
 	for _, e := range logs.All() {

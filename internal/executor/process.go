@@ -2,12 +2,14 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"syscall"
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -25,6 +27,8 @@ type program struct {
 	dir   string
 	shell bool
 	grace time.Duration
+
+	identity *identity // nil for the scheduler's user
 }
 
 // prepare checks the command and finds its program.
@@ -35,7 +39,15 @@ func (c Command) prepare(inherited []string, run runInfo) (program, error) {
 	if err := checkDir(c.Dir); err != nil {
 		return program{}, err
 	}
-	p := program{argv: c.Argv, env: c.environ(inherited, run), dir: c.Dir, grace: c.grace()}
+	p := program{argv: c.Argv, dir: c.Dir, grace: c.grace()}
+	if c.User != "" {
+		id, err := lookupUser(c.User)
+		if err != nil {
+			return program{}, err
+		}
+		p.identity = id
+	}
+	p.env = c.environ(inherited, p.identity, run)
 	if c.Shell != "" {
 		p.file, p.argv, p.shell = shellPath, []string{shellPath, "-c", c.Shell}, true
 		return p, nil
@@ -59,16 +71,18 @@ type result struct {
 // its steps and their times.
 func (p program) run(ctx context.Context, log *zap.Logger) result {
 	if ctx.Err() != nil {
-		return result{err: fmt.Errorf("not started: %w", context.Cause(ctx))}
+		return result{err: notStarted(ctx)}
 	}
 	out, err := openOutput(log)
 	if err != nil {
 		return result{err: fmt.Errorf("cannot start %s: %w", p.file, err)}
 	}
+	attr := processAttr()
+	attr.Credential = p.identity.credential()
 	child, err := startChild(&exec.Cmd{
 		Path: p.file, Args: p.argv, Env: p.env, Dir: p.dir,
 		Stdout: out.stdout.w, Stderr: out.stderr.w,
-		SysProcAttr: processAttr(),
+		SysProcAttr: attr,
 	})
 	out.read()
 	if err != nil {
@@ -152,9 +166,23 @@ func (p program) startError(err error) error {
 		return fmt.Errorf("%w: %w; use command, a program and its arguments", ErrNoShell, gone)
 	case gone != nil:
 		return gone
+	case p.identity.credential() != nil && errors.Is(err, unix.EPERM):
+		return fmt.Errorf("%w: the kernel does not let this scheduler run a command as %s; it needs the capabilities CAP_SETUID and CAP_SETGID",
+			ErrBadUser, p.identity.text)
+	case p.identity.credential() != nil && errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w: as %s: %s may not be executed, or the directory %s not be entered: %w",
+			ErrNotExecutable, p.identity.text, file, orHere(p.dir), err)
 	default:
 		return diagnose(file, err)
 	}
+}
+
+// orHere is the directory that a command is started in, for people.
+func orHere(dir string) string {
+	if dir == "" {
+		return "that the scheduler is in"
+	}
+	return dir
 }
 
 func (p program) exitError(exit status) error {

@@ -47,7 +47,7 @@ func TestCannotStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := &fakeRun{}
-			err := tc.command.do(t.Context(), run, zap.NewNop())
+			err := tc.command.do(t.Context(), run, zap.NewNop(), nil)
 			require.ErrorIs(t, err, tc.reason)
 			require.ErrorContains(t, err, tc.text)
 			require.Nil(t, run.exitCode)
