@@ -27,6 +27,7 @@ func TestALeaderKilledAtEachStepOfARun(t *testing.T) {
 		{"before the claim", (*killing).beforeTheClaim, 1, 1, 1},
 		{"after the claim", (*killing).afterTheClaim, 2, 1, 1},
 		{"in the middle", (*killing).inTheMiddle, 2, 2, 1},
+		{"after its checkpoint", (*killing).afterItsCheckpoint, 2, 2, 1},
 		{"before the finish", (*killing).beforeTheFinish, 2, 2, 2},
 		{"during the finish", (*killing).duringTheFinish, 1, 1, 1},
 	} {
@@ -52,6 +53,9 @@ func TestALeaderKilledAtEachStepOfARun(t *testing.T) {
 			lines := strings.Join(k.lines("did"), " ")
 			require.Equal(t, tc.starts, strings.Count(lines, "start"), lines)
 			require.Equal(t, tc.ends, strings.Count(lines, "end"), lines)
+			if len(k.lines("saved")) > 0 {
+				require.Contains(t, lines, "start-2-7", "it goes on from the checkpoint")
+			}
 			require.Len(t, k.history("billing"), 1)
 			def, err := k.store.Job(t.Context(), "billing")
 			require.NoError(t, err)
@@ -78,16 +82,19 @@ func newKilling(t *testing.T) *killing {
 	k.bench = newBench(t, fmt.Sprintf(`
 jobs:
   billing:
-    schedule: "@at %s"
+    schedule: "@at %[1]s"
     shell: |
-      echo "start-$ETCDCRON_ATTEMPT" >> did
-      while [ ! -e go ]; do sleep 0.05; done
+      echo "start-$ETCDCRON_ATTEMPT-$ETCDCRON_CHECKPOINT" >> did
+      while [ ! -e go ]; do
+        sleep 0.05
+        if [ -e save ]; then rm save; %[2]s checkpoint 7 && echo saved >> saved; fi
+      done
       echo "end-$ETCDCRON_ATTEMPT" >> did
     lock_ttl: 5s
     grace: 1s
   # so that the lease of such locks is there by then
   warm: {schedule: "* * * * * *", command: ["true"], lock_ttl: 5s, grace: 1s}
-`, k.due.Format(time.RFC3339)))
+`, k.due.Format(time.RFC3339), binary))
 	k.proxy = etcdtest.NewProxy(t, k.cluster.Endpoints()[0])
 	k.victim = k.serveAt(k.proxy.Endpoint(), "victim")
 	_, info := k.leader(0)
@@ -122,6 +129,12 @@ func (k *killing) afterTheClaim() {
 
 func (k *killing) inTheMiddle() {
 	k.eventually("the command does not start", func() bool { return len(k.lines("did")) == 1 })
+}
+
+func (k *killing) afterItsCheckpoint() {
+	k.inTheMiddle()
+	k.touch("save")
+	k.eventually("the checkpoint is not acknowledged", func() bool { return len(k.lines("saved")) == 1 })
 }
 
 func (k *killing) beforeTheFinish() {
