@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func liveText(runs []liveRun, now time.Time) string {
 
 // progressText is how far a run is: 40 of 100 (40%), its message.
 func progressText(p *state.Progress) string {
-	text := fmt.Sprint(p.Done)
+	text := strconv.FormatInt(p.Done, 10)
 	if p.Total > 0 {
 		text += fmt.Sprintf(" of %d (%d%%)", p.Total, min(max(p.Done, 0), p.Total)*100/p.Total)
 	}
