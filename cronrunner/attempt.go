@@ -143,13 +143,13 @@ func (as *attempts) try(log *zap.Logger, a *attempt, x *execution) (state.Run, r
 // whoever leads, it says so.
 func (as *attempts) tryAgain(a *attempt, x *execution) (e ended, over bool) {
 	log := as.logOf(a)
-	if err := as.awaitRetry(x, a.owned.Run.RetryAt); err != nil {
+	if err := as.awaitRetry(x, &a.owned.Run); err != nil {
 		status, reason, done := verdictOf(result{err: err, cause: err})
 		if !done || errors.Is(err, ErrDraining) { // another instance goes on with it, at the same time
 			return as.interrupted(log, *a, err), true
 		}
 		end := a.owned.Run
-		end.Status, end.Reason, end.Error, end.RetryAt = status, reason, err.Error(), time.Time{}
+		end.Status, end.Reason, end.Error, end.RetryAt, end.RetryInMS = status, reason, err.Error(), time.Time{}, 0
 		end.FinishedAt = as.s.cfg.Now().UTC().Truncate(time.Millisecond)
 		return as.record(log, *a, end), true
 	}
@@ -168,36 +168,46 @@ func (as *attempts) tryAgain(a *attempt, x *execution) (e ended, over bool) {
 	return ended{}, false
 }
 
-// awaitRetry waits until retryAt, and then for a slot. Its error is why there is to be no next attempt here: the
-// cause of the run's context, or ErrDraining.
-func (as *attempts) awaitRetry(x *execution, retryAt time.Time) error {
-	timer := time.NewTimer(min(retryAt.Sub(as.s.cfg.Now()), MaxRetryPause)) // other machines' clocks may be ahead
+// awaitRetry waits until the time of the next attempt, and then for a slot. Its error is why there is to be no next
+// attempt here: the cause of the run's context, or ErrDraining.
+func (as *attempts) awaitRetry(x *execution, run *state.Run) error {
+	// The time may be by another machine's clock; the pause is not.
+	pause := min(run.RetryAt.Sub(as.s.cfg.Now()), time.Duration(run.RetryInMS)*time.Millisecond)
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-x.ctx.Done():
-		return context.Cause(x.ctx)
 	case <-as.stopped:
+	}
+	if err := as.mayBegin(x); err != nil {
+		return err
+	}
+	place := as.queueUp()
+	select {
+	case <-place.granted:
+	case <-x.ctx.Done():
+	case <-as.stopped:
+	}
+	if err := as.mayBegin(x); err != nil {
+		as.withdraw(place)
+		return err
+	}
+	as.enterSlot(x)
+	return nil
+}
+
+// mayBegin is why no attempt may begin here any more; nil if one may.
+func (as *attempts) mayBegin(x *execution) error {
+	if isClosed(as.stopped) {
 		return ErrDraining
 	}
-	for {
-		free := as.freed()
-		if as.enterSlot(x) {
-			return nil
-		}
-		select {
-		case <-free:
-		case <-x.ctx.Done():
-			return context.Cause(x.ctx)
-		case <-as.stopped:
-			return ErrDraining
-		}
-	}
+	return context.Cause(x.ctx)
 }
 
 // recordRetry writes that an attempt has failed and when the next one begins.
 func (as *attempts) recordRetry(log *zap.Logger, a *attempt, end state.Run, pause time.Duration) error {
-	next := failedAttempt(end, as.s.cfg.Now().UTC().Add(pause).Truncate(time.Millisecond))
+	next := failedAttempt(end, as.s.cfg.Now(), pause)
 	err := as.persist(log, "failed attempt", func() error {
 		owned, view, err := as.s.store.Retry(as.recording, a.owned, next, a.view)
 		if err == nil {

@@ -34,7 +34,7 @@ type attempts struct {
 	cancels  map[string]state.Request // by job/run, what is to be canceled, here or elsewhere
 	claims   map[string]int           // by job; claims that are not settled
 	slots    int                      // taken
-	free     chan struct{}            // closed and replaced when one is given back
+	line     []*ticket                // those who wait for a slot, in order
 	stopped  chan struct{}            // closed when Run's context has ended
 	aborted  chan struct{}            // closed by abort
 	listener func(ended)              // of the term; nil between terms
@@ -53,69 +53,11 @@ func newAttempts(s *Scheduler, leases *state.Leases) *attempts {
 	as := &attempts{
 		s: s, leases: leases,
 		running: make(map[string]*execution), cancels: make(map[string]state.Request), claims: make(map[string]int),
-		aborted: make(chan struct{}), stopped: make(chan struct{}), free: make(chan struct{}),
+		aborted: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	as.handlers, as.cancel = context.WithCancelCause(context.Background())
 	as.recording, as.giveUp = context.WithCancel(context.Background())
 	return as
-}
-
-// reserve takes one of the slots for handlers, if one is free. It is given back by release, or when the
-// handler that was started in it has returned.
-func (as *attempts) reserve() bool {
-	as.mu.Lock()
-	defer as.mu.Unlock()
-	if as.slots >= as.s.cfg.MaxConcurrent {
-		return false
-	}
-	as.slots++
-	return true
-}
-
-// hasFree reports whether a slot is free.
-func (as *attempts) hasFree() bool {
-	as.mu.Lock()
-	defer as.mu.Unlock()
-	return as.slots < as.s.cfg.MaxConcurrent
-}
-
-func (as *attempts) release() {
-	as.mu.Lock()
-	defer as.mu.Unlock()
-	as.releaseLocked()
-}
-
-func (as *attempts) releaseLocked() {
-	as.slots--
-	close(as.free)
-	as.free = make(chan struct{})
-}
-
-// freed is closed when a slot is given back.
-func (as *attempts) freed() <-chan struct{} {
-	as.mu.Lock()
-	defer as.mu.Unlock()
-	return as.free
-}
-
-// leaveSlot gives back the slot of an execution whose handler is not called now.
-func (as *attempts) leaveSlot(x *execution) {
-	as.mu.Lock()
-	defer as.mu.Unlock()
-	close(x.returned)
-	as.releaseLocked()
-}
-
-// enterSlot takes a slot for the next attempt of an execution, if one is free.
-func (as *attempts) enterSlot(x *execution) bool {
-	as.mu.Lock()
-	defer as.mu.Unlock()
-	if as.slots >= as.s.cfg.MaxConcurrent {
-		return false
-	}
-	as.slots++
-	x.returned = make(chan struct{})
-	return true
 }
 
 // start executes an attempt in a slot that was reserved. It is called from one of the operations in

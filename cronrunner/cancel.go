@@ -165,7 +165,7 @@ func (t *term) replaceRunning(js *jobState) task {
 		if t.s.attempts.stop(js.name, id, ErrReplaced) {
 			continue
 		}
-		if _, asked := t.s.attempts.toBeCanceled(js.name, id); asked || js.replacing[id] {
+		if _, asked := t.s.attempts.toBeCanceled(js.name, id); asked || js.replacing == id {
 			continue
 		}
 		return task{op: func() effect { return t.askToReplace(js, id) }}
@@ -174,21 +174,16 @@ func (t *term) replaceRunning(js *jobState) task {
 }
 
 func (t *term) askToReplace(js *jobState, id string) effect {
-	ctx, cancel := context.WithTimeout(t.s.attempts.recording, maxPause)
-	defer cancel()
-	_, err := t.s.store.Submit(ctx, state.Request{
-		Kind: state.AskCancel, Job: js.name, Run: id, By: t.s.self.ID, Reason: "a newer run takes its place", Replaced: true,
-	})
+	err := t.s.store.AskToReplace(t.s.attempts.recording, t.held, js.name, id, t.s.self.ID)
 	return func(t *term) error {
-		if err != nil && !errors.Is(err, state.ErrRunOver) && !errors.Is(err, state.ErrNotFound) {
-			return t.settled(js, state.View{}, err)
+		switch {
+		case errors.Is(err, state.ErrNotFound): // its record is gone: it is owed an end
+			js.recover, err = true, nil
+		case err == nil:
+			js.replacing = id // there is one, unless several were allowed before
+			t.log.Info("a run elsewhere is to be replaced", zap.String("job", js.name), zap.String("run", id))
 		}
-		if js.replacing == nil {
-			js.replacing = make(map[string]bool)
-		}
-		js.replacing[id] = true
-		t.log.Info("a run elsewhere is to be replaced", zap.String("job", js.name), zap.String("run", id))
-		return t.settled(js, state.View{}, nil)
+		return t.settled(js, state.View{}, err)
 	}
 }
 

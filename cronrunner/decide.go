@@ -39,9 +39,9 @@ type verdict struct {
 
 // decide says what becomes of the scheduled times in (cursor, now], oldest first; nothing when there is
 // none, when the job is paused (what falls due meanwhile is decided when it is resumed), and when its schedule
-// is exhausted. However many they are, the verdicts are at most five, and one for each run that is to wait. It
-// has no clock and no side effects: what it was given is what the claim compares. When a run is among the
-// verdicts it is the last one, and there may be more to decide after it.
+// is exhausted. However many they are, the verdicts are at most enough and three: what comes after them is decided
+// in the next look, as is what comes after a run, which is the last of the verdicts. It has no clock and no side
+// effects: what it was given is what the claim compares.
 func decide(j *job, s situation, now time.Time) []verdict {
 	if s.paused || s.left <= 0 {
 		return nil
@@ -99,6 +99,9 @@ func (d *decision) not(v verdict, status state.RunStatus, reason string) {
 	}
 }
 
+// enough verdicts are left to the next look when so many runs are to wait: each is written by itself.
+const enough = 8
+
 // run decides that v is one run, which runs now or waits. It reports whether more can be decided now.
 func (d *decision) run(v verdict, status state.RunStatus) (more bool) {
 	v.status = status
@@ -108,7 +111,7 @@ func (d *decision) run(v verdict, status state.RunStatus) (more bool) {
 	if status == state.Pending {
 		d.queue++
 	}
-	return status == state.Pending && d.left > 0
+	return status == state.Pending && d.left > 0 && len(d.verdicts) < enough
 }
 
 // passedWhilePaused skips what fell due before the job was resumed.

@@ -46,7 +46,7 @@ type CatchUpPolicy string
 // The catch-up policies.
 const (
 	Latest CatchUpPolicy = "latest" // run the newest, record the others as missed; the default
-	All    CatchUpPolicy = "all"    // run them all, the oldest first, one after the other
+	All    CatchUpPolicy = "all"    // run them all, the oldest first, as many at once as the overlap policy allows
 	None   CatchUpPolicy = "none"   // record all as missed
 )
 
@@ -118,10 +118,11 @@ type Job struct {
 	// Start and End are the first and the last scheduled time that there can be, both included. Default none.
 	Start, End time.Time
 	// MaxRuns is how many runs the schedule yields, over all time; then it is exhausted. What is skipped or
-	// missed does not count, nor does what people ask for. Default no limit.
+	// missed does not count, nor does what people ask for. Default no limit. To edit it, Start or End is to edit
+	// the schedule: the times before are not caught up.
 	MaxRuns int64
-	// Jitter spreads jobs that share a schedule: this one is due up to that long after its scheduled times, in
-	// whole seconds, always by the same part of it, which follows from its name. Default none, at most 24 h.
+	// Jitter spreads jobs that share a schedule: this one is due less than that after its scheduled times, in whole
+	// seconds, always by the same part of it, which follows from its name. Default none, at most 24 h.
 	Jitter time.Duration
 	// Timeout is the time limit of an attempt. Default 1 h.
 	Timeout time.Duration

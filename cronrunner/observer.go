@@ -29,7 +29,7 @@ type (
 	// Started is an attempt whose handler is being called.
 	Started struct {
 		Run   state.Run
-		Delay time.Duration // first attempts: start minus scheduled time
+		Delay time.Duration // since it was due, or asked for
 	}
 	// Recorded is a run whose end, or whose not being run, is in etcd, and the job's status after it.
 	Recorded struct {

@@ -3,6 +3,7 @@ package cronrunner
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -138,7 +139,11 @@ func (t *term) claimRun(
 // lostRecord is all that is known of a run whose record was deleted or broken by hand.
 func lostRecord(job, id string) state.Run {
 	at, _ := state.RunIDTime(id)
-	return state.Run{Job: job, ID: id, Trigger: state.BySchedule, ScheduledAt: at}
+	run := state.Run{Job: job, ID: id, Trigger: state.BySchedule, ScheduledAt: at}
+	if _, suffix, _ := strings.Cut(id, "-"); suffix != "" {
+		run.Trigger = state.ByHand // only what people ask for has one
+	}
+	return run
 }
 
 // merge has the run that was queued last stand for further scheduled times too. If they do not follow its

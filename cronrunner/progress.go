@@ -25,6 +25,7 @@ type notes struct {
 
 	mu     sync.Mutex
 	last   *state.Progress
+	closed bool          // the handler has returned
 	noted  bool          // something was written, or may have been
 	wake   chan struct{} // holds one token when there is progress to be written
 	writer sync.WaitGroup
@@ -53,6 +54,9 @@ func (r *Run) Progress(done, total int64, message string) {
 	n := r.notes
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.closed {
+		return
+	}
 	n.last = &state.Progress{
 		Done: done, Total: total, Message: state.CutHead(message, state.MaxMessage), At: time.Now().UTC().Truncate(time.Millisecond),
 	}
@@ -97,10 +101,10 @@ func (n *notes) write(ctx context.Context) {
 // handler has returned; what it says after that is left out.
 func (n *notes) close() (last *state.Progress, noted bool) {
 	n.mu.Lock()
-	if n.stop == nil {
-		n.stop = func() {} // no writer from here on
+	n.closed = true
+	if n.stop != nil {
+		n.stop()
 	}
-	n.stop()
 	n.mu.Unlock()
 	n.writer.Wait()
 	n.mu.Lock()
@@ -135,8 +139,12 @@ func (r *Run) Checkpoint(ctx context.Context, v any) error {
 	n.checkpoints.Lock()
 	defer n.checkpoints.Unlock()
 	n.mu.Lock()
+	closed := n.closed
 	n.noted = true
 	n.mu.Unlock()
+	if closed { // its end is being written, and does not know of this one
+		return fmt.Errorf("checkpoint: the handler has returned: %w", ErrNotOwner)
+	}
 	note, err := n.store.SaveCheckpoint(ctx, n.owned, n.note, value)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
@@ -164,7 +172,7 @@ func (r *Run) restore(ctx context.Context) (json.RawMessage, error) {
 	n.checkpoints.Lock()
 	defer n.checkpoints.Unlock()
 	if !n.loaded {
-		c, note, ok, err := n.store.LoadCheckpoint(ctx, n.note)
+		c, note, ok, err := n.store.LoadCheckpoint(ctx, n.note, n.owned.UID)
 		if err != nil {
 			return nil, fmt.Errorf("restore: %w", err)
 		}

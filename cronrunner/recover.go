@@ -23,19 +23,30 @@ import (
 // Then the handler has been told to stop, and is given its grace to do so before anyone goes on with the
 // run. That is as good as can be done from here: the instance may hear of the loss later than we do, and
 // only fencing tokens are safe from it. lostAt is when the loss was seen; zero before.
-func (t *term) recoverJob(name string, j *job, lostAt time.Time) effect {
-	foreign, view, err := t.recoverLive(name, j, lostAt)
+func (t *term) recoverJob(name string, j *job, lostAt map[string]time.Time, slot bool) effect {
+	r := recovery{term: t, job: j, lostAt: lostAt, slot: slot, stopping: make(map[string]time.Time)}
+	foreign, view, err := r.live(name)
+	if r.slot {
+		t.s.attempts.release()
+	}
 	return func(t *term) error {
 		js := t.jobs[name]
 		js.recovering = false
+		js.lostAt = r.stopping
 		switch {
 		case errors.Is(err, errStopping):
-			if js.lostAt.IsZero() {
-				js.lostAt = time.Now()
-			}
 			js.recover = true
-			t.retryIn(js, max(stopTime(j)-time.Since(js.lostAt), firstPause))
-			return nil
+			soon := stopTime(j)
+			for _, at := range r.stopping {
+				soon = min(soon, stopTime(j)-time.Since(at))
+			}
+			t.setForeign(js, foreign)
+			err := t.settled(js, view, nil)
+			t.retryIn(js, max(soon, firstPause))
+			return err
+		case errors.Is(err, errNoSlot):
+			js.recover, js.recoverInSlot = true, true
+			return t.settled(js, view, nil)
 		case errors.Is(err, errReload):
 			js.reload, js.recover = true, true
 		case errors.Is(err, state.ErrLocked), errors.Is(err, state.ErrNotOwner):
@@ -43,16 +54,25 @@ func (t *term) recoverJob(name string, j *job, lostAt time.Time) effect {
 		case err != nil:
 			js.recover = true
 		default:
-			js.lostAt = time.Time{}
 			t.setForeign(js, foreign)
 		}
 		return t.settled(js, view, err)
 	}
 }
 
-// recoverLive does the work of recoverJob. foreign are the locks under which runs go on elsewhere.
-func (t *term) recoverLive(name string, j *job, lostAt time.Time) (foreign []string, view state.View, err error) {
-	as := t.s.attempts
+// recovery is a look at the live runs of a job.
+type recovery struct {
+	*term
+
+	job      *job
+	lostAt   map[string]time.Time // when a run was first seen without its lock though its instance lives
+	stopping map[string]time.Time // the same, as it is now
+	slot     bool                 // it has one for the run that it takes over first
+}
+
+// live does the work of recoverJob. foreign are the locks under which runs go on elsewhere.
+func (t *recovery) live(name string) (foreign []string, view state.View, err error) {
+	as, j := t.s.attempts, t.job
 	defs, err := t.s.store.Definitions(as.recording, []string{name})
 	if err != nil {
 		return nil, state.View{}, err
@@ -67,11 +87,15 @@ func (t *term) recoverLive(name string, j *job, lostAt time.Time) (foreign []str
 		}
 	}
 	view = def.View
+	var late error
 	for _, id := range def.View.Status.Live {
 		if as.has(name, id) {
 			continue
 		}
 		lock, err := t.s.store.LockOf(as.recording, name, id)
+		if lock != nil && !lock.Shared && lock.Run != id && j != nil && j.Overlap.Policy == Allow {
+			lock = nil // another run's, from before others were allowed beside it
+		}
 		switch {
 		case err != nil:
 			return nil, view, err
@@ -81,11 +105,16 @@ func (t *term) recoverLive(name string, j *job, lostAt time.Time) (foreign []str
 		case lock != nil:
 			return nil, view, t.clearOwnLock(lock)
 		}
-		if view, err = t.recoverRun(j, def, view, id, lostAt); err != nil {
-			return nil, view, err
+		now, fault := t.run(def, view, id)
+		switch {
+		case errors.Is(fault, errStopping):
+			late = fault // the others need not wait for it
+		case fault != nil:
+			return nil, now, fault
 		}
+		view = now
 	}
-	return foreign, view, nil
+	return foreign, view, late
 }
 
 // dropQueue ends the pending runs of a job that is not among ours.
@@ -115,9 +144,13 @@ func (t *term) clearOwnLock(lock *state.HeldLock) error {
 	return state.ErrLocked // it was; look again
 }
 
-// recoverRun goes on with a run that has lost its instance, or ends it, as its job says.
-func (t *term) recoverRun(j *job, def state.Definition, view state.View, id string, lostAt time.Time) (state.View, error) {
-	as := t.s.attempts
+// run goes on with a run that has lost its instance, or ends it, as its job says.
+func (t *recovery) run(def state.Definition, view state.View, id string) (state.View, error) {
+	as, j := t.s.attempts, t.job
+	lostAt, seen := t.lostAt[id]
+	if !seen {
+		lostAt = time.Now()
+	}
 	name := def.Spec.Name
 	lost, rev, err := t.s.store.Run(as.recording, name, id)
 	switch {
@@ -132,13 +165,16 @@ func (t *term) recoverRun(j *job, def state.Definition, view state.View, id stri
 		running.Status = state.Running
 		return t.s.store.Abandon(as.recording, t.held, state.Owned{Run: running, UID: def.Spec.UID, Revision: rev}, lost, view)
 	}
-	if lost.Instance != "" && lost.Instance != t.s.self.ID && (lostAt.IsZero() || time.Since(lostAt) < stopTime(j)) {
+	if lost.Instance != "" && lost.Instance != t.s.self.ID && time.Since(lostAt) < stopTime(j) {
 		if lives, err := t.s.store.Present(as.recording, lost.Instance); err != nil || lives {
+			t.stopping[id] = lostAt
 			return view, errors.Join(err, errStopping)
 		}
 	}
 	now := t.now().UTC().Truncate(time.Millisecond)
-	was := state.Owned{Run: lost, UID: def.Spec.UID, Revision: rev, Scope: def.Spec.Checkpoint}
+	was := state.Owned{
+		Run: lost, UID: def.Spec.UID, Revision: rev, Scope: def.Spec.Checkpoint, Shared: j != nil && j.Overlap.Policy == Allow,
+	}
 	if cause := t.notToGoOn(j, def, id); cause != nil {
 		end := canceledLost(lost, cause, now)
 		view, err = t.s.store.Abandon(as.recording, t.held, was, end, view)
@@ -158,7 +194,7 @@ func (t *term) recoverRun(j *job, def state.Definition, view state.View, id stri
 		}
 		return view, err
 	}
-	return t.takeOver(j, was, view, now)
+	return t.takeOver(was, view, now)
 }
 
 // notToGoOn is why a run of a lost instance is canceled instead of resumed; nil if it is not.
@@ -172,11 +208,12 @@ func (t *term) notToGoOn(j *job, def state.Definition, id string) error {
 	return nil
 }
 
-func (t *term) takeOver(j *job, was state.Owned, view state.View, now time.Time) (state.View, error) {
-	as := t.s.attempts
-	if !as.reserve() {
+func (t *recovery) takeOver(was state.Owned, view state.View, now time.Time) (state.View, error) {
+	as, j := t.s.attempts, t.job
+	if !t.slot && !as.reserve() {
 		return view, errNoSlot
 	}
+	t.slot = false
 	defer as.claim(j.Name)()
 	ctx, cancel := context.WithTimeout(as.recording, j.LockTTL)
 	defer cancel()
@@ -195,7 +232,9 @@ func (t *term) takeOver(j *job, was state.Owned, view state.View, now time.Time)
 	}
 	t.log.Warn("run of a lost instance goes on here", zap.String("job", j.Name), zap.String("run", next.ID),
 		zap.Int("attempt", next.Attempt), zap.String("lost", was.Run.Instance))
-	t.s.observer.Observe(Recovered{Run: next})
+	if next.Recoveries > was.Run.Recoveries {
+		t.s.observer.Observe(Recovered{Run: next})
+	}
 	as.start(attempt{job: j, owned: owned, view: view, grant: grant})
 	return view, nil
 }
@@ -214,7 +253,7 @@ func stopTime(j *job) time.Duration {
 // errReload is a job whose status or records are not what they were when it was decided to recover it.
 var errReload = errors.New("the job's records have changed")
 
-// errNoSlot postpones a recovery until a slot is free.
+// errNoSlot postpones a recovery until it is its job's turn for a slot.
 var errNoSlot = errors.New("no slot is free for another attempt")
 
 // mayResume says whether a run of a lost instance may go on, and if not, why.
@@ -238,7 +277,12 @@ func mayResume(j *job, r *state.Run) (why string, ok bool) {
 // failLost is the record of a run that ended with its instance.
 func failLost(r state.Run, why string, now time.Time) state.Run {
 	r.Status, r.Reason = state.Failed, state.ReasonInstanceLost
-	r.Error = fmt.Sprintf("instance %s was lost during attempt %d; %s", orDefault(r.Instance, "?"), r.Attempt, why)
+	when := "during"
+	if !r.RetryAt.IsZero() {
+		when = "after"
+	}
+	r.Error = fmt.Sprintf("instance %s was lost %s attempt %d; %s", orDefault(r.Instance, "?"), when, r.Attempt, why)
+	r.RetryAt, r.RetryInMS = time.Time{}, 0
 	r.FinishedAt = now
 	if !r.StartedAt.IsZero() {
 		r.DurationMS = max(now.Sub(r.StartedAt).Milliseconds(), 0)
@@ -253,7 +297,7 @@ func nextAttempt(r state.Run, j *job, instance string, term int64, now time.Time
 		r.Instance, r.Term, r.FencingToken = instance, term, 0
 		return r
 	}
-	r.Attempts = append(append([]state.Attempt{}, r.Attempts...), state.Attempt{
+	r.Attempts = appendAttempt(r.Attempts, state.Attempt{
 		Attempt: r.Attempt, Instance: r.Instance, FencingToken: r.FencingToken,
 		StartedAt: r.StartedAt, EndedAt: now, Reason: state.ReasonInstanceLost,
 	})

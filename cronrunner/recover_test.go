@@ -84,7 +84,7 @@ func TestALockThatGoesDuringARecoveryIsNotForgotten(t *testing.T) {
 	st.setForeign(other, []string{st.s.store.Keys().Lock("other")})
 	require.NoError(t, (<-st.done)(st.term)) // the watch's list
 	victim.working, victim.recovering, victim.recover = true, true, false
-	read := st.recoverJob("victim", victim.job, time.Time{})
+	read := st.recoverJob("victim", victim.job, nil, false)
 	st.deleteKey(st.s.store.Keys().Lock("victim"))
 	require.NoError(t, (<-st.done)(st.term)) // the watch's event comes first
 	require.NoError(t, read(st.term))
@@ -96,7 +96,7 @@ func TestARunInterruptedDuringARecoveryIsNotForgotten(t *testing.T) {
 	js, owned := st.running("victim", st.s.ID())
 	st.s.attempts.running["victim/"+owned.Run.ID] = &execution{returned: make(chan struct{})}
 	js.working, js.recover = true, false
-	read := st.recoverJob("victim", js.job, time.Time{})
+	read := st.recoverJob("victim", js.job, nil, false)
 	delete(st.s.attempts.running, "victim/"+owned.Run.ID)
 	st.attemptEnded(ended{job: "victim", interrupted: true})
 	require.NoError(t, read(st.term))
@@ -109,15 +109,15 @@ func TestAnOwnLockUnderWhichNothingRunsIsCleared(t *testing.T) {
 	st := newStill(t)
 	js, owned := st.running("orphan", st.s.ID())
 	settled := st.s.attempts.claim("orphan")
-	require.NoError(t, st.recoverJob("orphan", js.job, time.Time{})(st.term))
+	require.NoError(t, st.recoverJob("orphan", js.job, nil, false)(st.term))
 	lock, err := st.s.store.LockOf(t.Context(), "orphan", "x")
 	require.NoError(t, err)
 	require.NotNil(t, lock, "not while its claim may still be settled")
 	settled()
 
-	require.NoError(t, st.recoverJob("orphan", js.job, time.Time{})(st.term))
+	require.NoError(t, st.recoverJob("orphan", js.job, nil, false)(st.term))
 	require.True(t, js.recover, "it is looked at again")
-	require.NoError(t, st.recoverJob("orphan", js.job, time.Time{})(st.term))
+	require.NoError(t, st.recoverJob("orphan", js.job, nil, false)(st.term))
 	run := st.waitRuns("orphan", reached(1, state.Succeeded))[0]
 	require.Equal(t, owned.Run.ID, run.ID)
 	require.Equal(t, 2, run.Attempt)
@@ -130,7 +130,7 @@ func TestARunRecordThatIsBrokenIsOwedAnEnd(t *testing.T) {
 	st.deleteKey(keys.Lock("bad"))
 	_, err := st.client.Put(t.Context(), keys.Run("bad", owned.Run.ID), "{broken")
 	require.NoError(t, err)
-	require.NoError(t, st.recoverJob("bad", js.job, time.Time{})(st.term))
+	require.NoError(t, st.recoverJob("bad", js.job, nil, false)(st.term))
 	run, _, err := st.s.store.Run(t.Context(), "bad", owned.Run.ID)
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, run.Status)
@@ -143,7 +143,7 @@ func TestASpecDeletedUnderALiveRunIsReadAgain(t *testing.T) {
 	keys := st.s.store.Keys()
 	st.deleteKey(keys.Lock("x"))
 	st.deleteKey(keys.Spec("x"))
-	require.NoError(t, st.recoverJob("x", js.job, time.Time{})(st.term))
+	require.NoError(t, st.recoverJob("x", js.job, nil, false)(st.term))
 	require.True(t, js.reload && js.recover)
 	resp, err := st.client.Get(t.Context(), keys.Root()+"jobs//", clientv3.WithPrefix())
 	require.NoError(t, err)
@@ -156,13 +156,13 @@ func TestARecoveryWaitsForASlot(t *testing.T) {
 	st.deleteKey(st.s.store.Keys().Lock("x"))
 	st.s.cfg.MaxConcurrent = 1
 	require.True(t, st.s.attempts.reserve())
-	require.NoError(t, st.recoverJob("x", js.job, time.Time{})(st.term))
+	require.NoError(t, st.recoverJob("x", js.job, nil, false)(st.term))
 	require.True(t, js.recover)
 	run, _, err := st.s.store.Run(t.Context(), "x", owned.Run.ID)
 	require.NoError(t, err)
 	require.Equal(t, 1, run.Attempt)
 	st.s.attempts.release()
-	require.NoError(t, st.recoverJob("x", js.job, time.Time{})(st.term))
+	require.NoError(t, st.recoverJob("x", js.job, nil, false)(st.term))
 	st.waitRuns("x", reached(1, state.Succeeded))
 }
 

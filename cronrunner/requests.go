@@ -34,18 +34,25 @@ func (a *asks) of(kind state.RequestKind) *[]state.Standing {
 	return &a.runs
 }
 
-// put takes in a request, or what is left of one.
-func (a *asks) put(r state.Standing) {
+// put takes in a request, or, if one stands already, what is left of it.
+func (a *asks) put(r state.Standing, stands bool) {
 	list := a.of(r.Kind)
-	if i := slices.IndexFunc(*list, r.Same); i >= 0 {
-		(*list)[i] = r
-		return
+	if stands {
+		if i := slices.IndexFunc(*list, r.Same); i >= 0 {
+			(*list)[i] = r
+			return
+		}
 	}
 	*list = append(*list, r)
 }
 
+// remove takes one out, mostly the first: there may be very many.
 func (a *asks) remove(r state.Standing) {
 	list := a.of(r.Kind)
+	if len(*list) > 0 && r.Same((*list)[0]) {
+		*list = (*list)[1:]
+		return
+	}
 	*list = slices.DeleteFunc(*list, r.Same)
 }
 
@@ -55,7 +62,7 @@ func (t *term) followRequests(ctx context.Context) {
 		List: func(kvs []*mvccpb.KeyValue) {
 			slices.SortFunc(kvs, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
 			t.tell(func(t *term) error {
-				t.asks, t.standing = make(map[string]*asks), make(map[string]state.Standing)
+				t.asks, t.standing, t.refusals = make(map[string]*asks), make(map[string]state.Standing), nil
 				for _, kv := range kvs {
 					t.asked(kv)
 				}
@@ -65,7 +72,9 @@ func (t *term) followRequests(ctx context.Context) {
 		Event: func(ev *clientv3.Event) {
 			t.tell(func(t *term) error {
 				if ev.Type == mvccpb.Event_DELETE {
-					t.acted(t.standing[string(ev.Kv.Key)], nil, 0)
+					gone := t.standing[string(ev.Kv.Key)]
+					gone.Revision = ev.Kv.ModRevision
+					t.acted(gone, nil, 0)
 				} else {
 					t.asked(ev.Kv)
 				}
@@ -82,24 +91,35 @@ func (t *term) asked(kv *mvccpb.KeyValue) {
 		t.log.Warn("a request cannot be read; it is left alone", zap.ByteString("key", kv.Key), zap.Error(err))
 		return
 	}
-	if t.standing[r.Key].Revision >= r.Revision {
+	was, stands := t.standing[r.Key]
+	if was.Revision >= r.Revision {
 		return // our own act was faster
 	}
 	t.standing[r.Key] = r
+	t.route(r, stands)
+}
+
+// route hands a request to its job, if that is among ours.
+func (t *term) route(r state.Standing, stands bool) {
 	js := t.jobs[r.Job]
 	if js == nil || js.job == nil {
-		t.operate(func() effect { return t.refuse(r) })
+		t.refusals = append(t.refusals, r)
+		t.refuseNext()
 		return
 	}
 	if t.asks[r.Job] == nil {
 		t.asks[r.Job] = &asks{}
 	}
-	t.asks[r.Job].put(r)
+	t.asks[r.Job].put(r, stands)
 	t.enqueue(js)
 }
 
-// acted forgets a request that was acted on, but for what is left of it.
+// acted forgets a request that was acted on, as it stood then, but for what is left of it. One that stands anew
+// since then is not forgotten.
 func (t *term) acted(r state.Standing, rest *state.Request, rev int64) {
+	if t.standing[r.Key].Revision > r.Revision {
+		return
+	}
 	delete(t.standing, r.Key)
 	a := t.asks[r.Job]
 	if a == nil {
@@ -108,7 +128,7 @@ func (t *term) acted(r state.Standing, rest *state.Request, rev int64) {
 	if rest != nil {
 		r.Request, r.Revision = *rest, rev
 		t.standing[r.Key] = r
-		a.put(r)
+		a.put(r, true)
 		return
 	}
 	a.remove(r)
@@ -248,6 +268,29 @@ func (t *term) dropAsked(js *jobState, acted state.Acted) effect {
 	}
 }
 
+// refuseNext answers the requests for jobs that are not among ours, one at a time: they may be very many, and of one
+// job, and the others go on meanwhile. Like retire it does not count among the operations that the leader's heart
+// waits for.
+func (t *term) refuseNext() {
+	for !t.refusing && len(t.refusals) > 0 {
+		r := t.refusals[0]
+		t.refusals = t.refusals[1:]
+		if t.standing[r.Key].Revision != r.Revision {
+			continue // it is gone
+		}
+		t.refusing = true
+		t.s.attempts.work.Go(func() {
+			apply := t.refuse(r)
+			t.tell(func(t *term) error {
+				t.refusing = false
+				err := apply(t)
+				t.refuseNext()
+				return err
+			})
+		})
+	}
+}
+
 // refuse answers a request for a job that is not among ours: with a record that says so, if it asked for a
 // run. What it wants canceled either has an owner, who hears of it too, or is over.
 func (t *term) refuse(r state.Standing) effect {
@@ -268,17 +311,22 @@ func (t *term) refuse(r state.Standing) effect {
 		run.Instance, run.Term = t.s.self.ID, t.held.Revision
 		run.FinishedAt = t.now().UTC().Truncate(time.Millisecond)
 		_, err = t.write(def, run, 0, def.View.Status.NextRunAt, &acted)
+		if errors.Is(err, state.ErrRunExists) || errors.Is(err, state.ErrStatusReplaced) { // there is nothing to account for it in
+			_, err = t.s.store.Drop(as.recording, t.held, acted)
+		}
 	}
 	return func(t *term) error {
 		switch {
 		case errors.Is(err, state.ErrNotLeading):
 			return err
-		case err != nil && !errors.Is(err, state.ErrRequestGone):
+		case err == nil, errors.Is(err, state.ErrRequestGone):
+			t.acted(r, nil, 0)
+		default:
 			t.log.Warn("request not answered, trying again", zap.String("job", r.Job), zap.String("request", r.ID), zap.Error(err))
 			time.AfterFunc(maxPause, func() {
 				t.tell(func(t *term) error {
 					if t.standing[r.Key].Revision == r.Revision {
-						t.operate(func() effect { return t.refuse(r) })
+						t.route(r, false) // the job may be among ours by now
 					}
 					return nil
 				})

@@ -319,7 +319,7 @@ func TestARunThatIsToBeCanceledIsNotResumed(t *testing.T) {
 	js, owned := st.running("victim", "gone")
 	st.deleteKey(st.s.store.Keys().Lock("victim"))
 	st.s.attempts.cancels["victim/"+owned.Run.ID] = state.Request{By: "ann"}
-	require.NoError(t, st.recoverJob("victim", js.job, time.Time{})(st.term))
+	require.NoError(t, st.recoverJob("victim", js.job, nil, false)(st.term))
 	r := st.waitRuns("victim", reached(1, state.Canceled))[0]
 	require.Equal(t, state.ReasonRequested, r.Reason)
 	require.Empty(t, st.status("victim").Live)

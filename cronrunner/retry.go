@@ -123,18 +123,25 @@ type retryAfterError struct {
 
 func (e *retryAfterError) Unwrap() error { return e.error }
 
-// failedAttempt is the record of a run one of whose attempts has failed and that is to be tried again at
-// retryAt.
-func failedAttempt(end state.Run, retryAt time.Time) state.Run {
+// failedAttempt is the record of a run one of whose attempts has failed and that is to be tried again after a
+// pause.
+func failedAttempt(end state.Run, now time.Time, pause time.Duration) state.Run {
 	r := end
-	r.Attempts = append(append([]state.Attempt{}, end.Attempts...), state.Attempt{
+	r.Attempts = appendAttempt(end.Attempts, state.Attempt{
 		Attempt: end.Attempt, Instance: end.Instance, FencingToken: end.FencingToken,
 		StartedAt: end.StartedAt, EndedAt: end.FinishedAt, Reason: orDefault(end.Reason, state.ReasonFailed), Error: state.CutHead(end.Error, maxAttemptError),
 	})
 	r.Status, r.Reason, r.FinishedAt = state.Running, "", time.Time{}
 	r.Retries++
-	r.RetryAt = retryAt
+	pause = pause.Truncate(time.Millisecond)
+	r.RetryAt, r.RetryInMS = now.UTC().Add(pause).Truncate(time.Millisecond), pause.Milliseconds()
 	return r
+}
+
+// appendAttempt keeps as many as a record does.
+func appendAttempt(attempts []state.Attempt, a state.Attempt) []state.Attempt {
+	older := attempts[max(len(attempts)-state.MaxAttempts+1, 0):]
+	return append(append(make([]state.Attempt, 0, len(older)+1), older...), a)
 }
 
 // maxAttemptError bounds the error of an attempt that was followed by another; ten of them are in a record.
@@ -143,7 +150,7 @@ const maxAttemptError = 512
 // nextTry is the record of the attempt after a failed one.
 func nextTry(r state.Run, j *job, now time.Time) state.Run {
 	r.Attempt++
-	r.StartedAt, r.RetryAt = now, time.Time{}
+	r.StartedAt, r.RetryAt, r.RetryInMS = now, time.Time{}, 0
 	r.DurationMS, r.Error, r.Output, r.ExitCode, r.FencingToken = 0, "", "", nil, 0
 	r.TimeoutMS = j.Timeout.Milliseconds()
 	return r

@@ -32,26 +32,35 @@ type jobState struct {
 	job  *job             // nil for a job that is not among ours, and only has runs to be recovered
 	def  state.Definition // as it was last read or written
 
-	working bool // an operation of this job is on its way
-	look    bool // it is to be looked at again
-	queued  bool // it is in the ready queue, or waits for a slot
-	slot    bool // it has a slot for the run that it is about to claim
-	locked  bool // the last claim found a lock that the status does not explain
-	// lockedUntil is until when that is believed of a job with runs that wait.
-	lockedUntil time.Time
-	recover     bool            // it may have runs whose instance is gone
-	recovering  bool            // that is being looked at
-	foreign     []string        // locks of its runs that go on elsewhere
-	replacing   map[string]bool // runs elsewhere that we have asked to be canceled
-	resumed     time.Time       // until when it was paused
-	ahead       time.Time       // when it will be due, if it is to be looked at before; zero if not
-	pausedSeen  bool            // what the watch has last said of its control
-	reload      bool            // its definition in etcd is not what we know
-	floor       time.Time       // times up to here have a record, though the cursor does not say so
-	lostAt      time.Time       // when a run was seen without its lock though its instance lives; zero when none was
+	// What it waits for.
+	working bool          // an operation of this job is on its way; the next begins when that has ended
+	look    bool          // and it is to be looked at again then
+	queued  bool          // it is in the ready queue
+	waits   bool          // it waits for a slot
+	slot    bool          // it has one, for the run that it is about to claim
+	retryAt time.Time     // it is left alone until then
+	pause   time.Duration // the last such pause, while operations fail
 
-	retryAt time.Time
-	pause   time.Duration
+	// What is not as its status says.
+	reload      bool      // its definition in etcd is not what we know
+	floor       time.Time // times up to here have a record, though the cursor does not say so
+	locked      bool      // the last claim found a lock that the status does not explain; until the next decision
+	lockedUntil time.Time // likewise, of a job with runs that wait
+
+	// Its runs that are not ours.
+	recover       bool                 // it may have some whose instance is gone
+	recovering    bool                 // that is being looked at
+	recoverInSlot bool                 // one is to be taken over as soon as it is its turn for a slot
+	foreign       []string             // locks under which runs go on elsewhere
+	lostAt        map[string]time.Time // when runs were seen without their locks though their instances live
+	replacing     string               // one elsewhere that we have asked to be canceled
+
+	// Pauses, and what is to come.
+	pausedSeen bool      // what the watch has last said of its control
+	pausedAt   time.Time // when it was last known to be paused
+	resumeSeen time.Time // when the watch has told that it was resumed; zero until it does
+	resumed    time.Time // until when it was paused
+	ahead      time.Time // when it will be due, if it is to be looked at before; zero if not
 }
 
 // term is one time of leadership. Everything in it is touched by its loop alone; operations run beside
@@ -67,11 +76,15 @@ type term struct {
 	table   *timetable
 	ready   []*jobState // to be looked at, in order
 	waiting []*jobState // due, and waiting for a slot, in order
+	place   *ticket     // of the first of them in the line for slots; nil when there is none
+	inHand  bool        // a slot was granted for it
 	retries map[*jobState]struct{}
 	toLoad  [][]string
 
 	asks     map[string]*asks          // by job
 	standing map[string]state.Standing // the same requests by their keys
+	refusals []state.Standing          // for jobs that are not among ours, in order
+	refusing bool                      // one is being answered
 
 	done  chan effect   // from operations, attempts and watches
 	over  chan struct{} // closed when the loop has ended
@@ -111,6 +124,7 @@ func (s *Scheduler) lead(ctx context.Context, lt leader.Term) error {
 		for _, js := range t.jobs {
 			t.giveBack(js)
 		}
+		t.leaveLine()
 		t.stopWatchingLocks()
 		s.observer.Observe(Deposed{Term: lt.Revision, Cause: context.Cause(ctx)})
 	}()
@@ -147,6 +161,8 @@ func (t *term) loop(ctx context.Context) error {
 			if err := t.drainEffects(); err != nil {
 				return err
 			}
+		case <-t.granted():
+			t.place, t.inHand = nil, true
 		case <-changed:
 			jobs, changed = t.s.snapshot()
 			t.load(jobs)
@@ -202,11 +218,14 @@ func (t *term) pass(now time.Time) {
 		t.toLoad = t.toLoad[1:]
 		t.operate(func() effect { return t.loadJobs(chunk) })
 	}
-	for len(t.waiting) > 0 && len(t.ops) < maxOperations && t.s.attempts.hasFree() {
+	for len(t.waiting) > 0 && len(t.ops) < maxOperations && t.slotInHand() {
 		js := t.waiting[0]
 		t.waiting = t.waiting[1:]
-		js.queued = false
+		js.waits = false
 		t.step(js, now, true)
+	}
+	if len(t.waiting) == 0 {
+		t.leaveLine()
 	}
 	for len(t.ready) > 0 && len(t.ops) < maxOperations {
 		js := t.ready[0]
@@ -255,6 +274,37 @@ func (t *term) enqueue(js *jobState) {
 	}
 }
 
+// granted is closed when the slot is ours that we wait for; nil while we wait for none.
+func (t *term) granted() <-chan struct{} {
+	if t.place == nil {
+		return nil
+	}
+	return t.place.granted
+}
+
+// slotInHand reports whether there is a slot for the first job that waits for one, and has us wait in line for it
+// otherwise.
+func (t *term) slotInHand() bool {
+	if !t.inHand && t.place == nil {
+		t.place = t.s.attempts.queueUp()
+	}
+	if t.place != nil && isClosed(t.place.granted) {
+		t.place, t.inHand = nil, true
+	}
+	return t.inHand
+}
+
+// leaveLine gives up what slotInHand has got or waits for.
+func (t *term) leaveLine() {
+	if t.place != nil {
+		t.s.attempts.withdraw(t.place)
+	}
+	if t.inHand {
+		t.s.attempts.release()
+	}
+	t.place, t.inHand = nil, false
+}
+
 // step starts the next operation that a job needs, if it needs one: first its definition must be known,
 // then its lost runs recovered, then its scheduled times decided. Unless it is its turn, a job that
 // needs a slot queues up for one.
@@ -263,8 +313,8 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 		t.giveBack(js)
 		return // the job was registered anew
 	}
-	if time.Now().Before(js.retryAt) {
-		return // t.retries has it
+	if js.working || time.Now().Before(js.retryAt) {
+		return // it is looked at when its operation ends; t.retries has it
 	}
 	if js.reload || js.recover {
 		t.giveBack(js)
@@ -275,9 +325,13 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 		return
 	}
 	if js.recover {
-		js.recover, js.recovering = false, true // likewise
+		slot := js.recoverInSlot
+		if slot && !t.takeSlot(js, turn) {
+			return
+		}
+		js.recover, js.recoverInSlot, js.recovering = false, false, true // as with reload
 		lostAt := js.lostAt
-		t.work(js, func() effect { return t.recoverJob(js.name, js.job, lostAt) })
+		t.work(js, func() effect { return t.recoverJob(js.name, js.job, lostAt, slot) })
 		return
 	}
 	if js.job == nil || js.def.Broken != nil {
@@ -434,12 +488,16 @@ func (t *term) followControls(ctx context.Context) {
 // not begun.
 func (t *term) controlled(js *jobState, control *mvccpb.KeyValue) {
 	rev := int64(0)
+	if js.pausedSeen {
+		js.resumeSeen = t.now()
+	}
 	js.pausedSeen = false
 	if control != nil {
 		rev = control.ModRevision
 		js.pausedSeen = state.IsPaused(control)
 	}
 	if js.pausedSeen {
+		js.resumeSeen = time.Time{}
 		t.s.attempts.stopUnbegun(js.name, errPaused)
 	}
 	if js.job != nil && js.def.ControlRev != rev {
@@ -462,11 +520,14 @@ func (t *term) takeSlot(js *jobState, turn bool) bool {
 		js.slot = false
 		return true
 	}
-	if turn && t.s.attempts.reserve() {
+	if turn && (t.inHand || t.s.attempts.reserve()) {
+		t.inHand = false
 		return true
 	}
-	js.queued = true
-	t.waiting = append(t.waiting, js)
+	if !js.waits {
+		js.waits = true
+		t.waiting = append(t.waiting, js)
+	}
 	return false
 }
 

@@ -29,7 +29,7 @@ func IsPaused(kv *mvccpb.KeyValue) bool {
 const MaxNote = 1 << 10
 
 // Pause has the job start nothing more, from the moment it returns: every claim compares the job's control.
-// A run that is running goes on, one that waits goes on waiting. What falls due meanwhile is recorded as skipped
+// A run that is running goes on, with its retries, and one that waits goes on waiting. What falls due meanwhile is recorded as skipped
 // when the job is resumed. A job that is paused already stays so, with the new reason. Errors: ErrNotFound, ErrContended.
 func (s *Store) Pause(ctx context.Context, job, by, reason string) (Control, error) {
 	return s.control(ctx, job, Control{Paused: true, By: by, Reason: reason})

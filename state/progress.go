@@ -28,6 +28,7 @@ type Progress struct {
 // later one.
 type Checkpoint struct {
 	Value   json.RawMessage `json:"value"`
+	UID     string          `json:"uid"` // of the job's creation
 	Run     string          `json:"run"` // that wrote it, and its attempt
 	Attempt int             `json:"attempt"`
 	At      time.Time       `json:"at"`
@@ -72,7 +73,7 @@ func (s *Store) SaveProgress(ctx context.Context, o Owned, n Note, p Progress) (
 // SaveProgress.
 func (s *Store) SaveCheckpoint(ctx context.Context, o Owned, n Note, value json.RawMessage) (Note, error) {
 	return s.save(ctx, o, n, encode(Checkpoint{
-		Value: value, Run: o.Run.ID, Attempt: o.Run.Attempt, At: time.Now().UTC().Truncate(time.Millisecond),
+		Value: value, UID: o.UID, Run: o.Run.ID, Attempt: o.Run.Attempt, At: time.Now().UTC().Truncate(time.Millisecond),
 	}))
 }
 
@@ -111,15 +112,16 @@ func (s *Store) save(ctx context.Context, o Owned, n Note, value []byte) (Note, 
 	return n, fmt.Errorf("note of run %s of job %s: %w", o.Run.ID, o.Run.Job, ErrContended)
 }
 
-// LoadCheckpoint reads a checkpoint; ok is false when there is none. What an owner reads is the last that was
-// acknowledged to any attempt before its own: taking a run over changes what their writes compare.
-func (s *Store) LoadCheckpoint(ctx context.Context, n Note) (c Checkpoint, now Note, ok bool, err error) {
+// LoadCheckpoint reads a checkpoint of the job of that creation; ok is false when there is none. What an owner
+// reads is the last that was acknowledged to any attempt before its own: taking a run over changes what their
+// writes compare.
+func (s *Store) LoadCheckpoint(ctx context.Context, n Note, uid string) (c Checkpoint, now Note, ok bool, err error) {
 	kv, err := s.getOne(ctx, n.key)
 	if err != nil || kv == nil {
 		return Checkpoint{}, Note{key: n.key}, false, err
 	}
 	c, err = decode[Checkpoint]("checkpoint", kv.Value)
-	return c, Note{key: n.key, Revision: kv.ModRevision}, err == nil, err
+	return c, Note{key: n.key, Revision: kv.ModRevision}, err == nil && c.UID == uid, err
 }
 
 // ProgressOf reads how far a run is; nil when it has not said.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -41,6 +42,7 @@ type Request struct {
 
 	// A backfill runs the scheduled times in [From, To]. Next is the first that has not begun, Done how many
 	// have, and Total how many there were when it was asked for.
+	// (Total is what the asker has counted, for people; 0 if he has not.)
 	From  time.Time `json:"from,omitzero"`
 	To    time.Time `json:"to,omitzero"`
 	Next  time.Time `json:"next,omitzero"`
@@ -74,7 +76,8 @@ type Acted struct {
 const MaxArgs = 4 << 10
 
 // Submit writes a request and returns it as it stands, with its id. The request has been made when Submit
-// returns nil; whoever leads, now or later, acts on it. Errors, which name what is wrong: ErrNotFound,
+// returns nil; whoever leads, now or later, acts on it. Its id and its time are by the clock of this machine, the
+// asker's. Errors, which name what is wrong: ErrNotFound,
 // ErrRetired, ErrPaused, ErrRunOver (cancel), ErrRunNotOver (retry), ErrBadRequest; ctx's when the outcome
 // stays unknown.
 func (s *Store) Submit(ctx context.Context, r Request) (Request, error) {
@@ -169,8 +172,9 @@ func (s *Store) complete(ctx context.Context, r Request, def Definition) (Reques
 	return r, nil
 }
 
-// newRequestID is a new id that sorts by time, to the millisecond: the second as every run id has it, a letter
-// for what was asked, the millisecond in two digits of base 32, and four random letters and digits.
+// newRequestID is a new id: the second as every run id has it, a letter for what was asked, the millisecond in
+// two digits of base 32, so that what was asked for in the same way sorts by time, and four random letters and
+// digits.
 func newRequestID(at time.Time, kind string) string {
 	const digits = "0123456789abcdefghijklmnopqrstuv"
 	ms := at.Nanosecond() / int(time.Millisecond)
@@ -208,13 +212,18 @@ func (s *Store) submit(ctx context.Context, r Request, def Definition) error {
 	if res.Succeeded {
 		return nil
 	}
-	// An earlier try, whose answer was lost, may have landed, and been acted on since. The id is random, so a
-	// run that has it, or was asked for by this very request, is of this request.
+	// An earlier try, whose answer was lost, may have landed, and a part of it, or all, been acted on since. The id
+	// is random, so what stands under it and says the same was asked for by this very request.
 	stands := firstKVs(res)
-	if kv := stands[0]; kv != nil && bytes.Equal(kv.Value, value) {
-		return nil
+	if r.Kind == AskCancel {
+		return errAskAgain // the run is gone
 	}
-	if kv := stands[1]; kv != nil && r.Kind != AskCancel {
+	if kv := stands[0]; kv != nil {
+		if s, err := DecodeRequest(kv); err == nil && s.Kind == r.Kind && s.Job == r.Job && s.By == r.By && s.At.Equal(r.At) {
+			return nil
+		}
+	}
+	if kv := stands[1]; kv != nil {
 		if run, err := decodeRun(kv); err == nil && run.RequestedBy == r.By && run.ScheduledAt.Equal(r.ScheduledAt) {
 			return nil
 		}
@@ -222,8 +231,36 @@ func (s *Store) submit(ctx context.Context, r Request, def Definition) error {
 	return errAskAgain
 }
 
+// AskToReplace asks for a run to be canceled that goes on elsewhere, since the overlap policy has a newer one wait
+// for it, if the term is held and nobody has asked yet. Errors: ErrNotLeading, ErrNotFound.
+func (s *Store) AskToReplace(ctx context.Context, term Term, job, run, by string) error {
+	key, runKey := s.keys.Cancel(job, run), s.keys.Run(job, run)
+	r := Request{
+		Kind: AskCancel, Job: job, Run: run, By: by, Reason: "a newer run takes its place", Replaced: true,
+		At: time.Now().UTC().Truncate(time.Millisecond),
+	}
+	held := guard{key: term.Key, created: true, want: term.Revision, refused: ErrNotLeading}
+	res, err := s.settle(ctx, Mutation{
+		Job:  job,
+		If:   []clientv3.Cmp{held.cmp(), guard{key: key}.cmp(), clientv3.Compare(clientv3.CreateRevision(runKey), ">", 0)},
+		Then: []clientv3.Op{clientv3.OpPut(key, string(encode(r)))},
+		Else: []clientv3.Op{clientv3.OpGet(term.Key), clientv3.OpGet(key)},
+	})
+	if err != nil || res.Succeeded {
+		return err
+	}
+	switch stands := firstKVs(res); {
+	case !held.holds(stands[0]):
+		return fmt.Errorf("run %s of job %s: %w", run, job, ErrNotLeading)
+	case stands[1] != nil:
+		return nil // it is to be canceled already
+	default:
+		return fmt.Errorf("run %s of job %s: %w", run, job, ErrNotFound)
+	}
+}
+
 // Withdraw takes back a request that was not acted on yet, or the rest of a backfill, and returns it as it stood.
-// Its error is ErrNotFound when there is none of that id.
+// Its error is ErrNotFound when there is none of that id; any other leaves open whether it was taken back.
 func (s *Store) Withdraw(ctx context.Context, id string) (Standing, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -265,10 +302,32 @@ func (s *Store) Request(ctx context.Context, id string) (Standing, error) {
 	return DecodeRequest(kv)
 }
 
-// DecodeRequest reads the value of a request's key.
+// DecodeRequest reads a request's key. Its error is ErrBadRecord when the value cannot be decoded, and
+// ErrBadRequest when it does not make sense, or not at that key: it was put there by hand, or by a later version.
 func DecodeRequest(kv *mvccpb.KeyValue) (Standing, error) {
 	r, err := decode[Request](string(kv.Key), kv.Value)
-	return Standing{Request: r, Key: string(kv.Key), Revision: kv.ModRevision}, err
+	s := Standing{Request: r, Key: string(kv.Key), Revision: kv.ModRevision}
+	if err != nil {
+		return s, err
+	}
+	if err := CheckJobName(r.Job); err != nil {
+		return s, fmt.Errorf("%s: %w: %w", kv.Key, ErrBadRequest, err)
+	}
+	at := "/requests/" + r.ID
+	if r.Kind == AskCancel {
+		at = "/requests/cancel/" + r.Job + "/" + r.Run
+	} else if _, suffix, _ := strings.Cut(r.ID, "-"); suffix == "" {
+		at = "/?" // an id of a request has a suffix
+	} else if _, err := RunIDTime(r.ID); err != nil {
+		return s, fmt.Errorf("%s: %w: %w", kv.Key, ErrBadRequest, err)
+	}
+	if !strings.HasSuffix(s.Key, at) {
+		return s, fmt.Errorf("%s: %w: its key does not say the same", kv.Key, ErrBadRequest)
+	}
+	if err := r.check(); err != nil {
+		return s, fmt.Errorf("%s: %w", kv.Key, err)
+	}
+	return s, nil
 }
 
 // Drop takes away a request, or the part of it that Acted says, that nothing can come of. It returns the
@@ -287,7 +346,12 @@ func (s *Store) Drop(ctx context.Context, term Term, a Acted) (int64, error) {
 		return 0, err
 	case res.Succeeded:
 		return res.Revision, nil
-	case !guards[0].holds(firstKVs(res)[0]):
+	}
+	stands := firstKVs(res)
+	switch kv := stands[1]; {
+	case kv != nil && a.Rest != nil && bytes.Equal(kv.Value, encode(a.Rest)):
+		return kv.ModRevision, nil // an earlier try, whose answer was lost, had landed
+	case !guards[0].holds(stands[0]):
 		return 0, fmt.Errorf("request %s of job %s: %w", a.ID, a.Job, ErrNotLeading)
 	default:
 		return 0, fmt.Errorf("request %s of job %s: %w", a.ID, a.Job, ErrRequestGone)

@@ -103,11 +103,12 @@ type Run struct {
 	FencingToken int64     `json:"fencing_token,omitempty"`
 	Error        string    `json:"error,omitempty"`
 	ExitCode     *int      `json:"exit_code,omitempty"`
-	Output       string    `json:"output,omitempty"`     // tail
-	Progress     *Progress `json:"progress,omitempty"`   // the last, of a run that is over
-	Retries      int       `json:"retries,omitempty"`    // attempts that failed and were followed by another
-	Recoveries   int       `json:"recoveries,omitempty"` // attempts that were cut off by the loss of their instance
-	RetryAt      time.Time `json:"retry_at,omitzero"`    // when the next attempt begins, of a run that waits for that
+	Output       string    `json:"output,omitempty"`      // tail
+	Progress     *Progress `json:"progress,omitempty"`    // the last, of a run that is over
+	Retries      int       `json:"retries,omitempty"`     // attempts that failed and were followed by another
+	Recoveries   int       `json:"recoveries,omitempty"`  // attempts that were cut off by the loss of their instance
+	RetryAt      time.Time `json:"retry_at,omitzero"`     // when the next attempt begins, of a run that waits for that
+	RetryInMS    int64     `json:"retry_in_ms,omitempty"` // how long that was when the last one failed
 	Attempts     []Attempt `json:"attempts,omitempty"`
 	Count        int64     `json:"count,omitempty"` // scheduled times that this record stands for, when more than one
 	Until        time.Time `json:"until,omitzero"`  // last of them

@@ -169,8 +169,11 @@ func (s *Store) isOwner(o *Owned) guard {
 }
 
 // Retry writes that an attempt of ours has failed and that another begins at next.RetryAt. The run stays ours,
-// and locked. Its error is ErrNotOwner.
+// and locked. Errors: ErrNotOwner, ErrContended; ctx's when the outcome stays unknown.
 func (s *Store) Retry(ctx context.Context, o Owned, next Run, view View) (Owned, View, error) {
+	if err := step(o.Run.Status, next.Status); err != nil {
+		return o, view, err
+	}
 	rev, view, err := s.apply(ctx, transition{
 		guards: []guard{s.isOwner(&o)}, run: next, uid: o.UID, view: view,
 		account: JobStatus.Retried,
@@ -182,8 +185,11 @@ func (s *Store) Retry(ctx context.Context, o Owned, next Run, view View) (Owned,
 }
 
 // Again begins the next attempt of a run of ours, which is still locked by us. Its revision is the fencing
-// token. Errors: ErrNotOwner, ErrLocked.
+// token. Errors: ErrNotOwner, ErrLocked, ErrContended; ctx's when the outcome stays unknown.
 func (s *Store) Again(ctx context.Context, o Owned, next Run, view View) (Owned, View, error) {
+	if err := step(o.Run.Status, next.Status); err != nil {
+		return o, view, err
+	}
 	lock := guard{key: s.lockKey(&o.Run, o.Shared), created: true, want: o.Locked, refused: ErrLocked}
 	rev, view, err := s.apply(ctx, transition{
 		guards: []guard{s.isOwner(&o), lock}, run: next, uid: o.UID, view: view,
@@ -222,35 +228,40 @@ func (s *Store) Unlock(ctx context.Context, o Owned) error {
 // Succession is what a leader takes over a run with whose instance was lost.
 type Succession struct {
 	Term   Term
-	Lost   Owned // the run as its record was read; Shared does not count
+	Lost   Owned // the run as its record was read
 	Next   Run   // its next attempt
 	View   View
 	Lease  clientv3.LeaseID
 	Shared bool // as for Claim
 }
 
-// TakeOver makes the next attempt of a run ours: if the term is held, neither the run nor its job is locked,
-// and the record is as it was read. Errors: ErrNotLeading, ErrLocked, ErrNotOwner, ErrLeaseLost.
+// TakeOver makes the next attempt of a run ours: if the term is held, neither the run nor, unless Shared, its job
+// is locked, and the record is as it was read. Errors: ErrNotLeading, ErrLocked, ErrNotOwner, ErrLeaseLost.
 func (s *Store) TakeOver(ctx context.Context, t Succession) (Owned, View, error) {
 	if err := step(t.Lost.Run.Status, t.Next.Status); err != nil {
 		return Owned{}, t.View, err
 	}
 	rev, view, err := s.apply(ctx, transition{
-		guards: s.leaderRecovers(t.Term, t.Lost), run: t.Next, uid: t.Lost.UID, view: t.View,
-		account: func(st JobStatus) JobStatus { return st.Recovered(&t.Next) },
-		extra:   []clientv3.Op{s.putLock(&t.Next, t.Shared, t.Lease)},
+		guards: s.leaderRecovers(t.Term, t.Lost, t.Shared), run: t.Next, uid: t.Lost.UID, view: t.View,
+		account: func(st JobStatus) JobStatus {
+			if t.Next.Recoveries == t.Lost.Run.Recoveries {
+				return st // it was between two attempts: none was lost
+			}
+			return st.Recovered(&t.Next)
+		},
+		extra: []clientv3.Op{s.putLock(&t.Next, t.Shared, t.Lease)},
 	})
 	return Owned{Run: t.Next, UID: t.Lost.UID, Revision: rev, Shared: t.Shared, Locked: rev, Noted: true}, view, err
 }
 
 // Abandon ends a run whose instance was lost and which may not be resumed, or takes one that has ended, as
-// its record says, out of a status that says that it runs. Errors as for TakeOver.
+// its record says, out of a status that says that it runs. lost.Shared is as for TakeOver. Errors as there.
 func (s *Store) Abandon(ctx context.Context, term Term, lost Owned, end Run, view View) (View, error) {
 	if err := step(lost.Run.Status, end.Status); err != nil {
 		return view, err
 	}
 	_, view, err := s.apply(ctx, transition{
-		guards: s.leaderRecovers(term, lost), run: end, uid: lost.UID, view: view,
+		guards: s.leaderRecovers(term, lost, lost.Shared), run: end, uid: lost.UID, view: view,
 		account: func(st JobStatus) JobStatus {
 			if !slices.Contains(st.Live, end.ID) {
 				return st // accounted for by now
@@ -309,14 +320,18 @@ func (s *Store) leaderMay(term Term, run Run, prior, specRev, controlRev int64) 
 	}
 }
 
-func (s *Store) leaderRecovers(term Term, lost Owned) []guard {
-	return []guard{
+// leaderRecovers has the run unlocked, and its job too unless others may run beside it. The job's overlap policy may
+// have been another when the run was claimed.
+func (s *Store) leaderRecovers(term Term, lost Owned, shared bool) []guard {
+	guards := []guard{
 		{key: term.Key, created: true, want: term.Revision, refused: ErrNotLeading},
 		{key: s.keys.Run(lost.Run.Job, lost.Run.ID), want: lost.Revision, refused: ErrNotOwner},
-		// Both: the job's overlap policy may have been another when the run was claimed.
-		{key: s.keys.Lock(lost.Run.Job), refused: ErrLocked},
 		{key: s.keys.SharedLock(lost.Run.Job, lost.Run.ID), refused: ErrLocked},
 	}
+	if !shared {
+		guards = append(guards, guard{key: s.keys.Lock(lost.Run.Job), refused: ErrLocked})
+	}
+	return guards
 }
 
 func (s *Store) lockKey(run *Run, shared bool) string {

@@ -192,7 +192,7 @@ func TestFinishIsRefusedOnceTheRunWasTakenOver(t *testing.T) {
 	f.term = f.elect()
 
 	next := old.Run
-	next.Attempt, next.Instance = 2, "b"
+	next.Attempt, next.Recoveries, next.Instance = 2, 1, "b"
 	taken, view, err := f.TakeOver(t.Context(), Succession{Term: f.term, Lost: old, Next: next, View: view, Lease: f.lease(60)})
 	require.NoError(t, err)
 	require.Greater(t, taken.Revision, old.Revision, "fencing tokens grow")
