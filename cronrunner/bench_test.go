@@ -40,6 +40,12 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	t.Parallel()
+	return newBenchInLine(t)
+}
+
+// newBenchInLine is for tests with more than one.
+func newBenchInLine(t *testing.T) *bench {
+	t.Helper()
 	cluster := etcdtest.Start(t)
 	client := cluster.Client(t)
 	keys, err := state.NewKeys("", "")

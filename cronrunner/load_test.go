@@ -2,6 +2,7 @@ package cronrunner
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -251,4 +252,45 @@ func TestAFollowerNamesWhatTheLeaderHasNot(t *testing.T) {
 	fields := logs.FilterMessageSnippet("the leader has other jobs").All()[0].ContextMap()
 	require.Equal(t, []any{"mine"}, fields["only_here"])
 	require.Equal(t, []any{"edited"}, fields["different"])
+}
+
+// A new leader takes the time at which a job was resumed from whoever did, but never for one to come.
+func TestResumedByAClockThatIsAhead(t *testing.T) {
+	b := newBench(t)
+	first := b.start(Config{}, secondly("tick", quick))
+	b.waitRuns("tick", reached(1, state.Succeeded))
+	first.stop()
+	value := fmt.Sprintf(`{"paused":false,"by":"ann","at":%q}`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	_, err := b.client.Put(t.Context(), b.store.Keys().Control("tick"), value)
+	require.NoError(t, err)
+	n := count(b.runs("tick"), state.Succeeded)
+	second := b.start(Config{}, secondly("tick", quick))
+	b.waitRuns("tick", reached(n+2, state.Succeeded))
+	second.stop()
+}
+
+// What counts is when the job was resumed, not when the leader came to read it.
+func TestResumedBeforeTheLeaderHeardOfIt(t *testing.T) {
+	at := noon.Add(500 * time.Millisecond)
+	for name, tc := range map[string]struct {
+		asked   time.Time // by the clock of whoever resumed it
+		pausing time.Time // when it was last known to be paused
+		heard   time.Time // by the watch; zero if the read was faster
+		read    time.Time
+		want    time.Time
+	}{
+		"told at once":                 {at, noon.Add(-time.Hour), at.Add(time.Millisecond), at.Add(2500 * time.Millisecond), at},
+		"read before the watch":        {at, noon.Add(-time.Hour), time.Time{}, at.Add(2500 * time.Millisecond), at},
+		"a clock that is ahead":        {at.Add(time.Hour), noon.Add(-time.Hour), at.Add(time.Second), at.Add(5 * time.Second), at.Add(time.Second)},
+		"a clock that is far behind":   {at.Add(-10 * time.Minute), noon.Add(-time.Hour), at.Add(time.Second), at.Add(5 * time.Second), at.Add(time.Second)},
+		"before it was known to pause": {at.Add(-time.Second), at, at.Add(time.Second), at.Add(5 * time.Second), at.Add(time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := &term{s: &Scheduler{cfg: Config{Now: func() time.Time { return tc.read }}}}
+			js := &jobState{pausedAt: tc.pausing, resumeSeen: tc.heard}
+			js.def.SpecRev, js.def.Control.Paused = 1, true
+			st.noteResumed(js, &state.Control{At: tc.asked})
+			require.Equal(t, tc.want, js.resumed)
+		})
+	}
 }

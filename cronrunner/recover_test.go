@@ -33,6 +33,7 @@ func newStill(t *testing.T) *still {
 		s: s, held: state.Term{Key: key, Revision: resp.Header.Revision}, beat: func() {}, log: s.log, since: time.Now(),
 		jobs: make(map[string]*jobState), table: newTimetable(), retries: make(map[*jobState]struct{}),
 		done: make(chan effect, 64), over: make(chan struct{}), ops: make(map[int]time.Time),
+		asks: make(map[string]*asks), standing: make(map[string]state.Standing),
 	}
 	t.Cleanup(func() {
 		close(tm.over)
@@ -363,4 +364,63 @@ func TestADecisionOnAnOlderCursorIsRefused(t *testing.T) {
 	run, _, err := st.s.store.Run(t.Context(), "x", state.RunID(wait.first))
 	require.NoError(t, err)
 	require.Equal(t, int64(2), run.Times())
+}
+
+// Each lost run is given its own grace: that another's is over says nothing of it.
+func TestTheGraceOfALostRunIsItsOwn(t *testing.T) {
+	st := newStill(t)
+	js, first := st.running("x", "a")
+	js.job.Overlap = Overlap{Policy: Allow, Limit: 10}
+	lease, err := st.client.Grant(t.Context(), 60)
+	require.NoError(t, err)
+	at := first.Run.ScheduledAt.Add(time.Second)
+	second, view, err := st.s.store.Claim(t.Context(), state.Claim{
+		Term: st.held, UID: "u", View: js.def.View, SpecRev: js.def.SpecRev, Lease: lease.ID, Shared: true,
+		Run: state.Run{Job: "x", ID: state.RunID(at), Trigger: state.BySchedule, ScheduledAt: at, Status: state.Running, Attempt: 1, StartedAt: at, Instance: "c"},
+	})
+	require.NoError(t, err)
+	js.def.View = view
+	for _, id := range []string{"a", "c"} {
+		require.NoError(t, st.s.store.Announce(t.Context(), state.Instance{ID: id}, lease.ID))
+	}
+	st.deleteKey(st.s.store.Keys().Lock("x"))
+	require.NoError(t, st.recoverJob("x", js.job, js.lostAt, false)(st.term))
+	require.Contains(t, js.lostAt, first.Run.ID)
+	js.lostAt[first.Run.ID] = time.Now().Add(-stopTime(js.job))
+	st.deleteKey(st.s.store.Keys().SharedLock("x", second.Run.ID)) // now the other's lock goes
+	require.NoError(t, st.recoverJob("x", js.job, js.lostAt, false)(st.term))
+	r, _, err := st.s.store.Run(t.Context(), "x", second.Run.ID)
+	require.NoError(t, err)
+	require.Equal(t, 1, r.Attempt, "its handler was told to stop just now, and its instance lives")
+	require.Contains(t, js.lostAt, second.Run.ID)
+	require.NotContains(t, js.lostAt, first.Run.ID)
+}
+
+// A job that allows several runs now may still be locked by one from before: that says nothing of the others.
+func TestALockFromBeforeOthersWereAllowed(t *testing.T) {
+	st := newStill(t)
+	js, owned := st.running("x", "gone")
+	js.job.Overlap = Overlap{Policy: Allow, Limit: 10}
+	st.deleteKey(st.s.store.Keys().Lock("x"))
+	_, err := st.client.Put(t.Context(), st.s.store.Keys().Lock("x"), `{"run":"20200101T000000Z","instance":"elsewhere"}`)
+	require.NoError(t, err)
+	require.NoError(t, st.recoverJob("x", js.job, nil, false)(st.term))
+	run, _, err := st.s.store.Run(t.Context(), "x", owned.Run.ID)
+	require.NoError(t, err)
+	require.Equal(t, 2, run.Attempt)
+}
+
+func TestARunThatIsCanceledBetweenTwoAttemptsWaitsForNothing(t *testing.T) {
+	st := newStill(t)
+	js, owned := st.running("victim", "gone")
+	next := owned.Run
+	next.Retries, next.RetryAt = 1, time.Now().Add(time.Hour).UTC()
+	_, _, err := st.s.store.Retry(t.Context(), owned, next, js.def.View)
+	require.NoError(t, err)
+	st.deleteKey(st.s.store.Keys().Lock("victim"))
+	st.s.attempts.cancels["victim/"+owned.Run.ID] = state.Request{By: "ann"}
+	require.NoError(t, st.recoverJob("victim", js.job, nil, false)(st.term))
+	r := st.waitRuns("victim", reached(1, state.Canceled))[0]
+	require.Zero(t, r.RetryAt)
+	require.Contains(t, r.Error, "was lost after attempt 1; canceled by ann")
 }

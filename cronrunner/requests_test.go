@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -523,4 +524,125 @@ func TestARequestThatCannotBeReadIsLeftAlone(t *testing.T) {
 	resp, err := b.client.Get(t.Context(), key)
 	require.NoError(t, err)
 	require.Len(t, resp.Kvs, 1)
+}
+
+// What a later version, or a person, has put there and makes no sense here is left alone, and runs nothing.
+func TestARequestThatMakesNoSenseRunsNothing(t *testing.T) {
+	b := newBench(t)
+	h := newHeld(b, Overlap{})
+	close(h.release)
+	i := b.start(Config{}, h.Job)
+	keys := b.store.Keys()
+	for key, value := range map[string]string{
+		keys.Request("20261130T010000Z-x00abcd"): `{"kind":"disable","id":"20261130T010000Z-x00abcd","job":"held"}`,
+		keys.Request("byhand"):                   `{"kind":"trigger","job":"held"}`,
+		keys.Request("other"):                    `{"kind":"trigger","job":"held","id":"20261130T010000Z-m00abcd"}`,
+		keys.Request("20261130T010000Z"):         `{"kind":"trigger","job":"held","id":"20261130T010000Z"}`,
+		keys.Cancel("held", "x"):                 `{"kind":"cancel","job":"held","run":"y"}`,
+	} {
+		_, err := b.client.Put(t.Context(), key, value)
+		require.NoError(t, err)
+	}
+	r := h.trigger() // asked for after them
+	b.waitOver("held", r.ID)
+	i.stop()
+	require.Len(t, b.runs("held"), 1)
+	require.Equal(t, []string{r.ID}, h.order)
+	resp, err := b.client.Get(t.Context(), keys.Requests(), prefix)
+	require.NoError(t, err)
+	require.Len(t, resp.Kvs, 5)
+	b.requireNothingLeft("held")
+}
+
+// Very many requests for a job that is not among ours hold up nobody else, and are answered one by one.
+func TestManyRequestsForAJobThatIsGoneHoldUpNobody(t *testing.T) {
+	b := newBench(t)
+	old := Job{Name: "old", Schedule: "0 0 1 1 *", LockTTL: 3 * time.Second, Handler: quick}
+	first := b.start(Config{}, old)
+	require.Eventually(t, func() bool { return b.defined("old") }, patience, 5*time.Millisecond)
+	first.stop()
+	const n = 600
+	for range n {
+		b.submit(state.Request{Kind: state.AskTrigger, Job: "old"})
+	}
+	second := b.start(Config{}, secondly("tick", quick))
+	second.waitFor(func(ev Event) bool { e, ok := ev.(Recorded); return ok && e.Run.Job == "tick" })
+	left, err := b.store.Requests(t.Context())
+	require.NoError(t, err)
+	t.Logf("%d of %d are left when the other job has run", len(left), n)
+	require.Eventually(t, func() bool { left, err := b.store.Requests(t.Context()); return err == nil && len(left) == 0 }, patience, 20*time.Millisecond)
+	second.stop()
+	require.Equal(t, int64(n), b.status("old").SkippedByReason[state.ReasonRetired])
+}
+
+// A job whose status is gone has nothing to account for a refusal in; one that comes back meanwhile is asked.
+func TestARefusalThatCannotBeAccountedFor(t *testing.T) {
+	b := newBench(t)
+	old := Job{Name: "old", Schedule: "0 0 1 1 *", LockTTL: 3 * time.Second, Handler: quick}
+	first := b.start(Config{}, old)
+	require.Eventually(t, func() bool { return b.defined("old") }, patience, 5*time.Millisecond)
+	first.stop()
+	b.submit(state.Request{Kind: state.AskTrigger, Job: "old"})
+	_, err := b.client.Delete(t.Context(), b.store.Keys().Status("old"))
+	require.NoError(t, err)
+	second := b.start(Config{}, Job{Name: "new", Schedule: "0 0 1 1 *", LockTTL: 3 * time.Second, Handler: quick})
+	require.Eventually(t, func() bool { left, err := b.store.Requests(t.Context()); return err == nil && len(left) == 0 }, patience, 20*time.Millisecond)
+	second.stop()
+}
+
+// A request that was refused since it stands anew is not forgotten.
+func TestWhatStandsAnewIsNotForgotten(t *testing.T) {
+	st := newStill(t)
+	js, _ := st.running("x", "elsewhere")
+	put := func(next string, rev int64) {
+		st.asked(&mvccpb.KeyValue{
+			Key: []byte(st.s.store.Keys().Request("20260101T000000Z-babcdef")), ModRevision: rev,
+			Value: []byte(`{"kind":"backfill","id":"20260101T000000Z-babcdef","job":"x","from":"2026-01-01T00:00:00Z","to":"2026-01-03T00:00:00Z","next":"` + next + `"}`),
+		})
+	}
+	put("2026-01-01T00:00:00Z", 10)
+	old := st.asks["x"].backfills[0]
+	put("2026-01-02T00:00:00Z", 12) // the watch tells of what is left, which an earlier try has put
+	require.NoError(t, st.settledAsked(js, old, state.View{}, state.ErrRequestGone))
+	require.Len(t, st.asks["x"].backfills, 1)
+	require.Equal(t, int64(12), st.asks["x"].backfills[0].Revision)
+}
+
+func TestALostRecordOfAManualRunTakesNoScheduledTime(t *testing.T) {
+	b := newBench(t)
+	h := newHeld(b, Overlap{Policy: Queue})
+	h.MaxRuns = 5
+	i := b.start(Config{}, h.Job)
+	h.trigger()
+	waiting := h.trigger()
+	before := b.status("held")
+	_, err := b.client.Delete(t.Context(), b.store.Keys().Run("held", waiting.ID))
+	require.NoError(t, err)
+	close(h.release)
+	require.Equal(t, state.ReasonRecordLost, b.waitOver("held", waiting.ID).Reason)
+	after := b.status("held")
+	i.stop()
+	require.Equal(t, before.Cursor, after.Cursor)
+	require.Equal(t, before.ScheduledRunsTotal, after.ScheduledRunsTotal)
+}
+
+func TestWhatWaitsGoesOnWaitingWhileItsJobIsPaused(t *testing.T) {
+	b := newBench(t)
+	h := newHeld(b, Overlap{Policy: Queue})
+	i := b.start(Config{}, h.Job, secondly("tick", quick))
+	running, waiting := h.trigger(), h.trigger()
+	_, err := b.store.Pause(t.Context(), "held", "ann", "")
+	require.NoError(t, err)
+	close(h.release)
+	b.waitOver("held", running.ID)
+	n := len(b.runs("tick"))
+	b.waitRuns("tick", reached(n+2, state.Succeeded))
+	r, _, err := b.store.Run(t.Context(), "held", waiting.ID)
+	require.NoError(t, err)
+	require.Equal(t, state.Pending, r.Status)
+	_, err = b.store.Resume(t.Context(), "held", "ann", "")
+	require.NoError(t, err)
+	require.Equal(t, state.Succeeded, b.waitOver("held", waiting.ID).Status)
+	i.stop()
+	b.requireNothingLeft("held")
 }

@@ -78,15 +78,9 @@ func (s *Store) SaveCheckpoint(ctx context.Context, o Owned, n Note, value json.
 }
 
 func (s *Store) save(ctx context.Context, o Owned, n Note, value []byte) (Note, error) {
-	runKey := s.keys.Run(o.Run.Job, o.Run.ID)
-	owner := guard{key: runKey, want: o.Revision, refused: ErrNotOwner}
+	owner := s.isOwner(&o)
 	for range maxContention {
-		res, err := s.settle(ctx, Mutation{
-			Job:  o.Run.Job,
-			If:   []clientv3.Cmp{owner.cmp(), guard{key: n.key, want: n.Revision}.cmp()},
-			Then: []clientv3.Op{clientv3.OpPut(n.key, string(value))},
-			Else: []clientv3.Op{clientv3.OpGet(n.key), clientv3.OpGet(runKey)},
-		})
+		res, err := s.settle(ctx, s.noteMutation(o, n, value))
 		if err != nil {
 			return n, fmt.Errorf("note of run %s of job %s: %w", o.Run.ID, o.Run.Job, err)
 		}
@@ -110,6 +104,16 @@ func (s *Store) save(ctx context.Context, o Owned, n Note, value []byte) (Note, 
 		}
 	}
 	return n, fmt.Errorf("note of run %s of job %s: %w", o.Run.ID, o.Run.Job, ErrContended)
+}
+
+func (s *Store) noteMutation(o Owned, n Note, value []byte) Mutation {
+	owner := s.isOwner(&o)
+	return Mutation{
+		Job:  o.Run.Job,
+		If:   []clientv3.Cmp{owner.cmp(), guard{key: n.key, want: n.Revision}.cmp()},
+		Then: []clientv3.Op{clientv3.OpPut(n.key, string(value))},
+		Else: []clientv3.Op{clientv3.OpGet(n.key), clientv3.OpGet(owner.key)},
+	}
 }
 
 // LoadCheckpoint reads a checkpoint of the job of that creation; ok is false when there is none. What an owner
