@@ -155,7 +155,7 @@ func TestTriggersGoThroughTheOverlapPolicy(t *testing.T) {
 			Overlap{Policy: Coalesce},
 			[]state.RunStatus{state.Running, state.Pending, state.Skipped},
 			[]state.RunStatus{state.Succeeded, state.Succeeded, state.Skipped},
-			[]string{"", "", state.ReasonCoalesced},
+			[]string{"", "", state.ReasonOverlap},
 			1,
 		},
 		{
