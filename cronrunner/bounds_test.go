@@ -144,3 +144,22 @@ func TestWhichEditsMoveTheCursor(t *testing.T) {
 		})
 	}
 }
+
+// A job with jitter lives by a clock that is its delay behind: all that it is decided by is of that clock.
+func TestAJobWithJitterLivesByItsOwnClock(t *testing.T) {
+	j := mustCompile(t, Job{Name: "billing", Schedule: "0 * * * *", Jitter: time.Hour})
+	require.NotZero(t, j.delay)
+	st := &term{since: noon}
+	js := &jobState{job: j, resumed: noon.Add(time.Minute)}
+	s := st.situationOf(js, 1)
+	require.Equal(t, noon.Add(-j.delay), s.since)
+	require.Equal(t, noon.Add(time.Minute-j.delay), s.resumed)
+
+	// First seen between a scheduled time and when that is due: it is due yet.
+	_, status, _ := definition(j, state.Definition{}, "code", noon.Add(j.delay-time.Second))
+	require.Equal(t, noon.Add(j.delay), status.NextRunAt)
+	require.True(t, status.Cursor.Before(noon))
+	_, status, _ = definition(j, state.Definition{}, "code", noon.Add(j.delay))
+	require.Equal(t, noon.Add(time.Hour+j.delay), status.NextRunAt)
+	require.Equal(t, noon, status.Cursor)
+}

@@ -646,3 +646,43 @@ func TestWhatWaitsGoesOnWaitingWhileItsJobIsPaused(t *testing.T) {
 	i.stop()
 	b.requireNothingLeft("held")
 }
+
+// Which requests are acted on now, in which situation of their job.
+func TestNextAsked(t *testing.T) {
+	trigger := state.Standing{Request: state.Request{Kind: state.AskTrigger, Job: "x", ID: "20261130T010000Z-m00abcd"}}
+	backfill := state.Standing{Request: state.Request{Kind: state.AskBackfill, Job: "x", ID: "20261130T010000Z-b00abcd", From: noon.Add(-time.Hour), Next: noon.Add(-time.Hour), To: noon}}
+	for name, tc := range map[string]struct {
+		asks   asks
+		room   int
+		queue  []string
+		paused bool
+		limit  int // of Allow
+		claims bool
+		writes bool
+	}{
+		"nothing":                              {},
+		"a trigger of an idle job":             {asks: asks{runs: []state.Standing{trigger}}, room: 1, claims: true},
+		"a trigger of a busy one":              {asks: asks{runs: []state.Standing{trigger}}, writes: true},
+		"a trigger of one that is paused":      {asks: asks{runs: []state.Standing{trigger}}, room: 1, paused: true, writes: true},
+		"a backfill of an idle job":            {asks: asks{backfills: []state.Standing{backfill}}, room: 1, claims: true},
+		"a backfill waits while it is busy":    {asks: asks{backfills: []state.Standing{backfill}}},
+		"a backfill waits for what waits":      {asks: asks{backfills: []state.Standing{backfill}}, room: 1, queue: []string{"x"}},
+		"a backfill waits while it is paused":  {asks: asks{backfills: []state.Standing{backfill}}, room: 1, paused: true},
+		"a backfill is one run at a time":      {asks: asks{backfills: []state.Standing{backfill}}, room: 2, limit: 3},
+		"a backfill of an idle job of several": {asks: asks{backfills: []state.Standing{backfill}}, room: 3, limit: 3, claims: true},
+		"triggers come before backfills":       {asks: asks{runs: []state.Standing{trigger}, backfills: []state.Standing{backfill}}, writes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			overlap := Overlap{}
+			if tc.limit > 0 {
+				overlap = Overlap{Policy: Allow, Limit: tc.limit}
+			}
+			js := &jobState{name: "x", job: mustCompile(t, Job{Name: "x", Schedule: "* * * * *", Overlap: overlap})}
+			js.def.View.Status.Queue, js.def.Control.Paused = tc.queue, tc.paused
+			tm := &term{asks: map[string]*asks{"x": &tc.asks}}
+			next := tm.nextAsked(js, tc.room, noon)
+			require.Equal(t, tc.claims, next.claims)
+			require.Equal(t, tc.claims || tc.writes, next.op != nil)
+		})
+	}
+}
