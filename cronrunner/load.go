@@ -93,24 +93,6 @@ func (t *term) loaded(js *jobState, def state.Definition, err error) error {
 	return t.settled(js, state.View{}, nil)
 }
 
-// noteResumed notes until when a job was paused, as it is read anew. What counts is this instance's clock, by which
-// the scheduled times are decided; the time that whoever resumed it has put down tells how long ago that was, if it
-// makes sense by this clock too.
-func (t *term) noteResumed(js *jobState, now *state.Control) {
-	switch {
-	case now.Paused:
-		js.pausedAt = t.now() // it still was
-	case js.def.Control.Paused:
-		seen := orDefault(js.resumeSeen, t.now())
-		js.resumed = seen
-		if now.At.After(js.pausedAt) && now.At.Before(seen) && seen.Sub(now.At) <= onTime {
-			js.resumed = now.At
-		}
-	case js.def.SpecRev == 0:
-		js.resumed = minTime(now.At, t.now()) // nobody led then, or another instance did
-	}
-}
-
 // define brings a job's spec and status in etcd up to date, if they are not.
 func (t *term) define(j *job, was state.Definition) (state.Definition, error) {
 	if was.Broken != nil {

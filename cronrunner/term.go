@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
 	"github.com/etcdcron/etcdcron/leader"
@@ -274,37 +272,6 @@ func (t *term) enqueue(js *jobState) {
 	}
 }
 
-// granted is closed when the slot is ours that we wait for; nil while we wait for none.
-func (t *term) granted() <-chan struct{} {
-	if t.place == nil {
-		return nil
-	}
-	return t.place.granted
-}
-
-// slotInHand reports whether there is a slot for the first job that waits for one, and has us wait in line for it
-// otherwise.
-func (t *term) slotInHand() bool {
-	if !t.inHand && t.place == nil {
-		t.place = t.s.attempts.queueUp()
-	}
-	if t.place != nil && isClosed(t.place.granted) {
-		t.place, t.inHand = nil, true
-	}
-	return t.inHand
-}
-
-// leaveLine gives up what slotInHand has got or waits for.
-func (t *term) leaveLine() {
-	if t.place != nil {
-		t.s.attempts.withdraw(t.place)
-	}
-	if t.inHand {
-		t.s.attempts.release()
-	}
-	t.place, t.inHand = nil, false
-}
-
 // step starts the next operation that a job needs, if it needs one: first its definition must be known,
 // then its lost runs recovered, then its scheduled times decided. Unless it is its turn, a job that
 // needs a slot queues up for one.
@@ -361,174 +328,12 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 	}
 }
 
-// task is the next thing to be done for a job; without op there is nothing.
-type task struct {
-	op         func() effect
-	claims     bool // it claims a run, in a slot
-	claimsSoon bool // what comes directly after it does
-	ahead      bool // it claims a run that is not due yet, if a slot is free
-}
-
-// nextTask is what a job needs that is known and has no lost runs: first what waits, then what is due, then
-// what people ask for.
-func (t *term) nextTask(js *jobState, now time.Time) task {
-	j, def := js.job, js.def
-	st := &def.View.Status
-	room := max(j.Overlap.limit()-len(st.Live), 0)
-	if js.locked || time.Now().Before(js.lockedUntil) {
-		room = 0
-	}
-	if next := t.nextCancel(js); next.op != nil {
-		return next
-	}
-	if next := t.nextQueued(js, room); next.op != nil {
-		return next
-	}
-	if next := t.nextDue(js, room, now); next.op != nil {
-		return next
-	}
-	return t.nextAsked(js, room, now)
-}
-
-// nextQueued is what is to be done for the runs that wait.
-func (t *term) nextQueued(js *jobState, room int) task {
-	j, def := js.job, js.def
-	queue := def.View.Status.Queue
-	if len(queue) == 0 || def.Control.Paused {
-		return task{}
-	}
-	id := queue[0]
-	switch {
-	case j.Overlap.Policy == Replace && len(queue) > 1:
-		return task{op: func() effect { return t.replaceQueued(def, id) }}
-	case room > 0:
-		return task{claims: true, op: func() effect { return t.claimQueued(j, def, id) }}
-	case j.Overlap.Policy == Replace:
-		return t.replaceRunning(js)
-	}
-	return task{}
-}
-
-// nextDue is what is to be done for the scheduled times.
-func (t *term) nextDue(js *jobState, room int, now time.Time) task {
-	j, def := js.job, js.def
-	verdicts := decide(j, t.situationOf(js, room), j.clock(now))
-	if len(verdicts) == 0 {
-		return task{}
-	}
-	v := verdicts[0]
-	next := task{claimsSoon: verdicts[len(verdicts)-1].status == state.Running}
-	switch {
-	case v.status == state.Running:
-		next.claims = true
-		next.op = func() effect { return t.claim(j, def, v, t.now()) }
-	case v.merge:
-		next.op = func() effect { return t.merge(j, def, v) }
-	default:
-		next.op = func() effect { return t.recordVerdict(j, def, v) }
-	}
-	return next
-}
-
-// situationOf is what a decision about a job rests on, by the job's own clock.
-func (t *term) situationOf(js *jobState, room int) situation {
-	j, def := js.job, &js.def
-	st := &def.View.Status
-	return situation{
-		cursor:  maxTime(st.Cursor, js.floor),
-		room:    room,
-		queue:   len(st.Queue),
-		left:    j.runsLeft(st),
-		paused:  def.Control.Paused,
-		since:   j.clock(t.since),
-		resumed: j.clock(js.resumed),
-	}
-}
-
 // followPeople follows what people ask of jobs, and which they pause and resume, until stop is called.
 func (t *term) followPeople(ctx context.Context) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	t.s.attempts.work.Go(func() { t.followRequests(ctx) })
 	t.s.attempts.work.Go(func() { t.followControls(ctx) })
 	return stop
-}
-
-// followControls has each job whose control has changed read anew.
-func (t *term) followControls(ctx context.Context) {
-	keys := t.s.store.Keys()
-	_ = t.s.store.Follow(ctx, keys.Controls(), state.Events{
-		List: func(kvs []*mvccpb.KeyValue) {
-			controls := make(map[string]*mvccpb.KeyValue, len(kvs))
-			for _, kv := range kvs {
-				controls[keys.JobOfControl(string(kv.Key))] = kv
-			}
-			t.tell(func(t *term) error {
-				for _, js := range t.jobs {
-					t.controlled(js, controls[js.name])
-				}
-				return nil
-			})
-		},
-		Event: func(ev *clientv3.Event) {
-			control := ev.Kv
-			if ev.Type == mvccpb.Event_DELETE {
-				control = nil
-			}
-			t.tell(func(t *term) error {
-				if js := t.jobs[keys.JobOfControl(string(ev.Kv.Key))]; js != nil {
-					t.controlled(js, control)
-				}
-				return nil
-			})
-		},
-	})
-}
-
-// controlled takes a job's control as it stands; nil when there is none. What was claimed ahead of a pause is
-// not begun.
-func (t *term) controlled(js *jobState, control *mvccpb.KeyValue) {
-	rev := int64(0)
-	if js.pausedSeen {
-		js.resumeSeen = t.now()
-	}
-	js.pausedSeen = false
-	if control != nil {
-		rev = control.ModRevision
-		js.pausedSeen = state.IsPaused(control)
-	}
-	if js.pausedSeen {
-		js.resumeSeen = time.Time{}
-		t.s.attempts.stopUnbegun(js.name, errPaused)
-	}
-	if js.job != nil && js.def.ControlRev != rev {
-		js.reload = true
-		t.enqueue(js)
-	}
-}
-
-// giveBack gives back the slot of a job that is not about to claim a run after all.
-func (t *term) giveBack(js *jobState) {
-	if js.slot {
-		js.slot = false
-		t.s.attempts.release()
-	}
-}
-
-// takeSlot takes a slot for a run of js, or has js queue up for one.
-func (t *term) takeSlot(js *jobState, turn bool) bool {
-	if js.slot {
-		js.slot = false
-		return true
-	}
-	if turn && (t.inHand || t.s.attempts.reserve()) {
-		t.inHand = false
-		return true
-	}
-	if !js.waits {
-		js.waits = true
-		t.waiting = append(t.waiting, js)
-	}
-	return false
 }
 
 // work runs an operation of one job; a job has one at a time.

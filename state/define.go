@@ -31,35 +31,22 @@ func (s *Store) Define(ctx context.Context, term Term, was Definition, spec Spec
 		{key: statusKey, want: was.View.Revision, refused: ErrStatusReplaced},
 	}
 	value := encode(spec)
-	m := Mutation{Job: spec.Name, Then: []clientv3.Op{
+	rev, stands, err := s.guarded(ctx, spec.Name, guards, []clientv3.Op{
 		clientv3.OpPut(specKey, string(value)),
 		clientv3.OpPut(statusKey, string(encode(status))),
-	}}
-	for _, g := range guards {
-		m.If = append(m.If, g.cmp())
-		m.Else = append(m.Else, clientv3.OpGet(g.key))
-	}
-	res, err := s.settle(ctx, m)
-	if err != nil {
-		return was, err
-	}
+	})
 	now := was
 	now.Spec, now.Broken = spec, nil
-	if res.Succeeded {
-		now.SpecRev, now.View = res.Revision, View{Status: status, Revision: res.Revision}
+	switch {
+	case err == nil:
+		now.SpecRev, now.View = rev, View{Status: status, Revision: rev}
 		return now, nil
-	}
-	stands := firstKVs(res)
-	if kv := stands[1]; kv != nil && bytes.Equal(kv.Value, value) { // an earlier try had landed
-		now.SpecRev, now.View = kv.ModRevision, viewOf(spec.Name, stands[2])
+	case stands != nil && stands[1] != nil && bytes.Equal(stands[1].Value, value): // an earlier try had landed
+		now.SpecRev, now.View = stands[1].ModRevision, viewOf(spec.Name, stands[2])
 		return now, nil
+	default:
+		return was, err
 	}
-	for i, g := range guards {
-		if !g.holds(stands[i]) {
-			return was, fmt.Errorf("job %s: %w", spec.Name, g.refused)
-		}
-	}
-	return was, fmt.Errorf("job %s: %w", spec.Name, ErrContended)
 }
 
 // Definitions reads the named jobs. One that does not exist has the zero Definition.

@@ -157,14 +157,14 @@ func TestGroupCallersThatGiveUp(t *testing.T) {
 	shut := gate{KV: f.client, open: make(chan struct{})}
 	g := &group{kv: shut, timeout: 5 * time.Second, hook: func(time.Duration, int, error) {}}
 	var senders, leavers sync.WaitGroup
-	for i := range maxInFlight {
+	for i := range maxInFlight { // one after the other, or one of them would send for two
 		senders.Go(func() { _, _ = g.Commit(t.Context(), put(fmt.Sprint("s", i), fmt.Sprint("s", i))) })
+		require.Eventually(t, func() bool {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return g.sending == i+1 && len(g.queue) == 0
+		}, 10*time.Second, time.Millisecond)
 	}
-	require.Eventually(t, func() bool {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return g.sending == maxInFlight && len(g.queue) == 0
-	}, 10*time.Second, time.Millisecond)
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	errs := make([]error, 20)

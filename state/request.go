@@ -335,27 +335,11 @@ func DecodeRequest(kv *mvccpb.KeyValue) (Standing, error) {
 func (s *Store) Drop(ctx context.Context, term Term, a Acted) (int64, error) {
 	guards, ops := s.act(&a)
 	guards = append([]guard{{key: term.Key, created: true, want: term.Revision, refused: ErrNotLeading}}, guards...)
-	m := Mutation{Job: a.Job, Then: ops}
-	for _, g := range guards {
-		m.If = append(m.If, g.cmp())
-		m.Else = append(m.Else, clientv3.OpGet(g.key))
+	rev, stands, err := s.guarded(ctx, a.Job, guards, ops)
+	if stands != nil && stands[1] != nil && a.Rest != nil && bytes.Equal(stands[1].Value, encode(a.Rest)) {
+		return stands[1].ModRevision, nil // an earlier try, whose answer was lost, had landed
 	}
-	res, err := s.settle(ctx, m)
-	switch {
-	case err != nil:
-		return 0, err
-	case res.Succeeded:
-		return res.Revision, nil
-	}
-	stands := firstKVs(res)
-	switch kv := stands[1]; {
-	case kv != nil && a.Rest != nil && bytes.Equal(kv.Value, encode(a.Rest)):
-		return kv.ModRevision, nil // an earlier try, whose answer was lost, had landed
-	case !guards[0].holds(stands[0]):
-		return 0, fmt.Errorf("request %s of job %s: %w", a.ID, a.Job, ErrNotLeading)
-	default:
-		return 0, fmt.Errorf("request %s of job %s: %w", a.ID, a.Job, ErrRequestGone)
-	}
+	return rev, err
 }
 
 // act is what a transition adds for the request that it acts on; nothing when that is nil.

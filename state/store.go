@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -281,22 +280,11 @@ func (s *Store) Forget(ctx context.Context, term Term, job, id string, view View
 		{key: term.Key, created: true, want: term.Revision, refused: ErrNotLeading},
 		{key: s.keys.Status(job), want: view.Revision, refused: ErrStatusReplaced},
 	}
-	m := Mutation{Job: job, Then: []clientv3.Op{clientv3.OpPut(s.keys.Status(job), string(encode(next)))}}
-	for _, g := range guards {
-		m.If = append(m.If, g.cmp())
-		m.Else = append(m.Else, clientv3.OpGet(g.key))
-	}
-	res, err := s.settle(ctx, m)
-	switch {
-	case err != nil:
+	rev, _, err := s.guarded(ctx, job, guards, []clientv3.Op{clientv3.OpPut(s.keys.Status(job), string(encode(next)))})
+	if err != nil {
 		return view, err
-	case res.Succeeded:
-		return View{Status: next, Revision: res.Revision}, nil
-	case !guards[0].holds(firstKVs(res)[0]):
-		return view, fmt.Errorf("job %s: %w", job, ErrNotLeading)
-	default:
-		return view, fmt.Errorf("job %s: %w", job, ErrStatusReplaced)
 	}
+	return View{Status: next, Revision: rev}, nil
 }
 
 // statusAt is the status of a run that a leader decides on: none yet, or pending.

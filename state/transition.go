@@ -125,6 +125,28 @@ func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
 	return 0, t.view, fmt.Errorf("job %s: %w", t.run.Job, ErrContended)
 }
 
+// guarded makes a change that is no step of a run: then, if all guards hold. It returns the revision at which it
+// was made. When it is refused it returns what stands at the guards' keys, and the error of the first that does not
+// hold; ErrContended when all do by now. Its other errors are ctx's, and those with which etcd refuses.
+func (s *Store) guarded(ctx context.Context, job string, guards []guard, then []clientv3.Op) (rev int64, stands []*mvccpb.KeyValue, err error) {
+	m := Mutation{Job: job, Then: then}
+	for _, g := range guards {
+		m.If = append(m.If, g.cmp())
+		m.Else = append(m.Else, clientv3.OpGet(g.key))
+	}
+	res, err := s.settle(ctx, m)
+	if err != nil || res.Succeeded {
+		return res.Revision, nil, err
+	}
+	stands = firstKVs(res)
+	for i, g := range guards {
+		if !g.holds(stands[i]) {
+			return 0, stands, fmt.Errorf("job %s: %w", job, g.refused)
+		}
+	}
+	return 0, stands, fmt.Errorf("job %s: %w", job, ErrContended)
+}
+
 func keysOf(guards []guard) []string {
 	keys := make([]string, len(guards))
 	for i, g := range guards {
