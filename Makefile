@@ -22,10 +22,12 @@ build: ## build the command, static, into bin/etcdcron
 .PHONY: test
 test: ## run all tests
 	go test ./...
+	go -C examples/billing test ./...
 
 .PHONY: race
 race: ## run all tests under the race detector (needs a C compiler)
 	go test -race ./...
+	go -C examples/billing test -race ./...
 
 .PHONY: cover
 cover: ## run all tests and report coverage, by line in bin/cover.html
@@ -33,6 +35,10 @@ cover: ## run all tests and report coverage, by line in bin/cover.html
 	go test -coverpkg=./... -coverprofile=bin/cover.out ./...
 	go tool cover -html=bin/cover.out -o bin/cover.html
 	go tool cover -func=bin/cover.out | tail -n 1
+
+.PHONY: demo-billing
+demo-billing: ## charge 10,000 accounts, kill and freeze instances meanwhile, and count
+	@go -C examples/billing run . demo
 
 .PHONY: fuzz-short
 fuzz-short: ## run each fuzz target for FUZZTIME (10s)
@@ -46,19 +52,22 @@ fuzz-short: ## run each fuzz target for FUZZTIME (10s)
 .PHONY: lint
 lint: $(TOOLS) ## run the linters
 	bin/tools/golangci-lint run ./...
+	cd examples/billing && ../../bin/tools/golangci-lint run ./...
 
 .PHONY: fmt
 fmt: $(TOOLS) ## format all Go code
 	bin/tools/golangci-lint fmt ./...
+	cd examples/billing && ../../bin/tools/golangci-lint fmt ./...
 
 .PHONY: vuln
 vuln: $(TOOLS) ## look for known vulnerabilities (needs vuln.go.dev)
 	bin/tools/govulncheck ./...
 
 .PHONY: tidy
-tidy: ## tidy both modules
+tidy: ## tidy all modules
 	go mod tidy
 	go -C tools mod tidy
+	go -C examples/billing mod tidy
 
 .PHONY: ci
 ci: ## run all that must hold before a change lands
