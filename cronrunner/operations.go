@@ -197,7 +197,7 @@ func (t *term) write(def state.Definition, run state.Run, prior int64, next time
 		log.Info("run waits until the job is idle", zap.Int("waiting", view.Status.Pending))
 		return view, nil
 	}
-	log.Info("scheduled time not run", zap.String("status", string(run.Status)), zap.String("reason", run.Reason))
+	log.Info("not run", zap.String("status", string(run.Status)), zap.String("reason", run.Reason))
 	t.s.observer.Observe(Recorded{Run: run, Status: view.Status})
 	return view, nil
 }

@@ -111,7 +111,7 @@ func (t *localTimes) listTimes() string {
 	for second, ok := t.secondFrom(0); ok; second, ok = t.secondFrom(second + 1) {
 		times = append(times, t.clockTime(second))
 	}
-	return "At " + enumerate(times)
+	return "At " + enumerate(times, "and")
 }
 
 // throughHours says in which hours a pace is kept that begins anew with every hour.
@@ -185,7 +185,7 @@ func (t *localTimes) dayWords() string {
 	case len(clauses) == 1 && strings.Contains(weekdays, " to "):
 		return ", " + weekdays + inMonths
 	}
-	return " " + enumerate(clauses) + inMonths
+	return " " + enumerate(clauses, "or") + inMonths // one is enough
 }
 
 func (t *localTimes) ofMonths() string {
@@ -231,7 +231,7 @@ func (r *dayOfMonthRule) words() string {
 	for n := lowestFrom(r.nearest, 1); n < 64; n = lowestFrom(r.nearest, n+1) {
 		days = append(days, "the weekday nearest to day "+plainly(n))
 	}
-	return enumerate(days)
+	return enumerate(days, "and")
 }
 
 // weeklyWords names the days of the week that match whenever they come.
@@ -250,7 +250,7 @@ func (r *dayOfWeekRule) monthlyWords() string {
 		add(ordinal(n), r.nth>>(7*(n-1))&allWeekdays)
 	}
 	add("last", r.last)
-	return enumerate(days)
+	return enumerate(days, "and")
 }
 
 // weekly returns the days of the week of which all five in a month match.
@@ -344,13 +344,13 @@ func list(set uint64, name func(int64) string) string {
 		}
 		first = last + 1
 	}
-	return enumerate(items)
+	return enumerate(items, "and")
 }
 
-func enumerate(items []string) string {
+func enumerate(items []string, link string) string {
 	if len(items) < 2 {
 		return strings.Join(items, "")
 	}
 	last := len(items) - 1
-	return strings.Join(items[:last], ", ") + " and " + items[last]
+	return strings.Join(items[:last], ", ") + " " + link + " " + items[last]
 }

@@ -97,10 +97,10 @@ func TestWords(t *testing.T) {
 		"0 0 * 1-3,12 *":                "At 00:00, in January to March and December, UTC",
 		"* * * 6-8 *":                   "Every minute, from June to August, UTC",
 		"0 0 * JAN 1":                   "At 00:00 on Monday, in January, UTC",
-		"0 0 13 * 5":                    "At 00:00 on day 13 of the month and on Friday, UTC",
-		"0 0 13 2 5":                    "At 00:00 on day 13 of the month and on Friday, in February, UTC",
+		"0 0 13 * 5":                    "At 00:00 on day 13 of the month or on Friday, UTC",
+		"0 0 13 2 5":                    "At 00:00 on day 13 of the month or on Friday, in February, UTC",
 		"0 0 13 * */1":                  "At 00:00 on day 13 of the month, UTC",
-		"0 0 */2 * 1-5":                 "At 00:00 on every 2nd day from 1 to 31 of the month and on Monday to Friday, UTC",
+		"0 0 */2 * 1-5":                 "At 00:00 on every 2nd day from 1 to 31 of the month or on Monday to Friday, UTC",
 		"0 0 1-31 * 1":                  "At 00:00, UTC",
 		"0 0 13 * 0-6":                  "At 00:00, UTC",
 		"0 0 13 5 0-6":                  "At 00:00, in May, UTC",
@@ -115,13 +115,13 @@ func TestWords(t *testing.T) {
 		"0 0 * * 5L":                    "At 00:00 on the last Friday of the month, UTC",
 		"0 0 * * FRI#2":                 "At 00:00 on the 2nd Friday of the month, UTC",
 		"0 0 * 1,3 7#1,7#3":             "At 00:00 on the 1st Sunday and the 3rd Sunday of January and March, UTC",
-		"0 0 * * 1,5L":                  "At 00:00 on Monday and on the last Friday of the month, UTC",
-		"0 0 * 2 1,5L":                  "At 00:00 on Monday and on the last Friday of the month, in February, UTC",
+		"0 0 * * 1,5L":                  "At 00:00 on Monday or on the last Friday of the month, UTC",
+		"0 0 * 2 1,5L":                  "At 00:00 on Monday or on the last Friday of the month, in February, UTC",
 		"0 0 * * 5,5L,5#2":              "At 00:00 on Friday, UTC",
 		"0 0 * * 1#1,1#2,1#3,1#4,1#5":   "At 00:00 on Monday, UTC",
-		"0 0 L * 5#2":                   "At 00:00 on the last day of the month and on the 2nd Friday of the month, UTC",
-		"0 0 13 * 5,1L":                 "At 00:00 on day 13 of the month, on Friday and on the last Monday of the month, UTC",
-		"0 0 L 6-8 5#2":                 "At 00:00 on the last day of the month and on the 2nd Friday of the month, from June to August, UTC",
+		"0 0 L * 5#2":                   "At 00:00 on the last day of the month or on the 2nd Friday of the month, UTC",
+		"0 0 13 * 5,1L":                 "At 00:00 on day 13 of the month, on Friday or on the last Monday of the month, UTC",
+		"0 0 L 6-8 5#2":                 "At 00:00 on the last day of the month or on the 2nd Friday of the month, from June to August, UTC",
 		"@every 1s":                     "Every second",
 		"@every 90s":                    "Every 90 seconds",
 		"@every 60s":                    "Every minute",
@@ -194,7 +194,7 @@ func readWords(t require.TestingT, words string) (map[int]bool, dayTest) {
 	}
 	var tests []dayTest
 	if parts[2]+parts[3] != "" {
-		for _, clause := range regexp.MustCompile(`(?:,| and) on `).Split(parts[2]+parts[3], -1) {
+		for _, clause := range regexp.MustCompile(`(?:,| or) on `).Split(parts[2]+parts[3], -1) {
 			tests = append(tests, readDays(t, clause))
 		}
 	}

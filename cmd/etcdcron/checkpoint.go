@@ -26,7 +26,7 @@ Without VALUE it prints the last checkpoint, as it is.
 Exit codes: 0 durable, 1 the run is not ours any more, 2 no answer, 3 bad
 input or not inside a run, 4 there is no checkpoint, 128 usage.`,
 		Example: `  for page in $(seq "${ETCDCRON_CHECKPOINT:-1}" 100); do
-    charge "$page" && etcdcron checkpoint "$((page + 1))"
+    charge "$page" && etcdcron checkpoint "$((page + 1))" || exit 1
   done`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {

@@ -44,6 +44,9 @@ file, a port or a data directory in use, 128 usage.`,
 					try: "etcdcron serve -c FILE; etcdcron serve --help says more",
 				}
 			}
+			if cfg.MaxConcurrent < 1 {
+				return usage(cmd, "--max-concurrent %d: use 1 or more", cfg.MaxConcurrent)
+			}
 			cfg.Embed = !o.endpointsGiven()
 			cfg.Client = o.clientConfig()
 			cfg.Logger = cfg.Client.Logger
@@ -72,7 +75,7 @@ file, a port or a data directory in use, 128 usage.`,
 	f.StringVar(&cfg.InstanceID, "instance-id", "", "`name` of this instance; a random suffix is added (default host and process id)")
 	f.DurationVar(&cfg.LeaderTTL, "leader-ttl", leader.DefaultTTL, "how long a crashed leader is waited for, whole seconds from 2s")
 	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", cronrunner.DefaultDrainTimeout, "how long running jobs may go on when told to stop")
-	f.IntVar(&cfg.MaxConcurrent, "max-concurrent", cronrunner.DefaultMaxConcurrent, "how many jobs run at once here; the others wait")
+	f.IntVar(&cfg.MaxConcurrent, "max-concurrent", cronrunner.DefaultMaxConcurrent, "how many attempts run at once here; the others wait")
 	for _, name := range []string{
 		"config", "data-dir", "etcd-listen", "listen", "insecure", "instance-id", "leader-ttl", "drain-timeout", "max-concurrent",
 	} {
