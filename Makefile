@@ -40,6 +40,10 @@ cover: ## run all tests and report coverage, by line in bin/cover.html
 demo-billing: ## charge 10,000 accounts, kill and freeze instances meanwhile, and count
 	@go -C examples/billing run . demo
 
+.PHONY: bench
+bench: ## measure etcdcron and others side by side, about 15 minutes; figures go to docs/benchmarks
+	@go -C test/bench run . -out ../../docs/benchmarks
+
 .PHONY: fuzz-short
 fuzz-short: ## run each fuzz target for FUZZTIME (10s)
 	@go test -list '^Fuzz' ./... \

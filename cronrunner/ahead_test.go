@@ -127,6 +127,7 @@ func TestAPauseStopsWhatWasClaimedAhead(t *testing.T) {
 	b.waitOver("job8", state.RunID(burst.at))
 	i.stop()
 	require.Empty(t, burst.starts("job7"))
+	require.Zero(t, i.attempts.slots)
 	require.Len(t, burst.starts("job8"), 1)
 	b.requireNothingLeft("job7")
 }

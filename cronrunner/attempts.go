@@ -66,6 +66,7 @@ func (as *attempts) start(a attempt) {
 	a.owned.Scope = a.job.Checkpoint
 	key := a.owned.Run.Job + "/" + a.owned.Run.ID
 	x := &execution{job: a.owned.Run.Job, returned: make(chan struct{})}
+	x.begun = !a.owned.Run.StartedAt.After(as.s.cfg.Now()) // or it was claimed ahead
 	x.ctx, x.cancel = context.WithCancelCause(as.handlers)
 	as.mu.Lock()
 	as.running[key] = x

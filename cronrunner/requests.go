@@ -37,8 +37,12 @@ func (t *term) nextAsked(js *jobState, room int, now time.Time) task {
 	case len(a.backfills) > 0 && room == j.Overlap.limit() && queue == 0 && !def.Control.Paused: // one at a time
 		r := a.backfills[0]
 		run, acted := nextOfBackfill(j, j.clock(now), r)
+		if r.Schedule != "" && r.Schedule != def.Spec.ScheduleID() {
+			acted.Rest = nil
+			return task{op: func() effect { return t.dropAsked(js, acted, "the job's schedule was edited since it was asked for") }}
+		}
 		if run.ID == "" {
-			return task{op: func() effect { return t.dropAsked(js, acted) }}
+			return task{op: func() effect { return t.dropAsked(js, acted, "it has no times in the past") }}
 		}
 		return task{claims: true, op: func() effect { return t.claimAsked(j, def, run, acted) }}
 	}
@@ -89,7 +93,7 @@ func (t *term) claimAsked(j *job, def state.Definition, run state.Run, acted sta
 			t.acted(acted.Standing, acted.Rest, rev)
 		case errors.Is(err, state.ErrRunExists):
 			// An earlier try of the request, whose answer was lost, was acted on before it was made again.
-			t.work(js, func() effect { return t.dropAsked(js, acted) })
+			t.work(js, func() effect { return t.dropAsked(js, acted, "the run was made for it before") })
 			return nil
 		}
 		return t.settledAsked(js, acted.Standing, view, err)
@@ -109,7 +113,7 @@ func (t *term) recordAsked(def state.Definition, run state.Run, acted state.Acte
 		case err == nil:
 			t.acted(acted.Standing, nil, 0)
 		case errors.Is(err, state.ErrRunExists):
-			t.work(js, func() effect { return t.dropAsked(js, acted) })
+			t.work(js, func() effect { return t.dropAsked(js, acted, "the run was made for it before") })
 			return nil
 		}
 		return t.settledAsked(js, acted.Standing, view, err)
@@ -129,12 +133,11 @@ func (t *term) settledAsked(js *jobState, r state.Standing, view state.View, err
 }
 
 // dropAsked takes away a request, or a part of it, that nothing can come of.
-func (t *term) dropAsked(js *jobState, acted state.Acted) effect {
+func (t *term) dropAsked(js *jobState, acted state.Acted, why string) effect {
 	rev, err := t.s.store.Drop(t.s.attempts.recording, t.held, acted)
 	return func(t *term) error {
 		if err == nil {
-			t.log.Info("nothing comes of a request: its times are not in the past, or were run for it before",
-				zap.String("job", acted.Job), zap.String("request", acted.ID), zap.Time("next", acted.Next))
+			t.log.Warn("nothing more comes of a request", zap.String("job", acted.Job), zap.String("request", acted.ID), zap.String("why", why))
 			t.acted(acted.Standing, acted.Rest, rev)
 		}
 		return t.settledAsked(js, acted.Standing, state.View{}, err)

@@ -28,7 +28,8 @@ var (
 	ErrSpecChanged = errors.New("the job's definition has changed")
 	// ErrControlChanged refuses a claim decided before the job was paused or resumed.
 	ErrControlChanged = errors.New("the job was paused or resumed")
-	// ErrStatusReplaced refuses a leader's decision on a status that is gone, broken, or another job's.
+	// ErrStatusReplaced refuses a leader's decision on a status that is gone, broken, another job's, or not what it
+	// was decided on.
 	ErrStatusReplaced = errors.New("the job's status was replaced")
 	// ErrNotOwner refuses a word about a run that somebody else has taken over or ended.
 	ErrNotOwner = errors.New("the run is not this instance's any more")

@@ -39,6 +39,11 @@ type Spec struct {
 	UpdatedAt   time.Time         `json:"updated_at"`
 }
 
+// ScheduleID is the same for specs that yield the same scheduled times.
+func (s *Spec) ScheduleID() string {
+	return fmt.Sprintf("%s %s %d %d", s.Schedule, s.TimeZone, s.Start.Unix(), s.End.Unix())
+}
+
 // RetrySpec is how failed attempts are followed by others.
 type RetrySpec struct {
 	MaxAttempts int      `json:"max_attempts"`

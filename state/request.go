@@ -43,11 +43,14 @@ type Request struct {
 	// A backfill runs the scheduled times in [From, To]. Next is the first that has not begun, Done how many
 	// have, and Total how many there were when it was asked for.
 	// (Total is what the asker has counted, for people; 0 if he has not.)
-	From  time.Time `json:"from,omitzero"`
-	To    time.Time `json:"to,omitzero"`
-	Next  time.Time `json:"next,omitzero"`
-	Done  int64     `json:"done,omitempty"`
-	Total int64     `json:"total,omitempty"`
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
+	Next time.Time `json:"next,omitzero"`
+	Done int64     `json:"done,omitempty"`
+	// Schedule is what the job's schedule was when it was asked for. With another one the range would hold other
+	// times, and other numbers of them, than were asked for: the rest of a backfill is dropped then.
+	Schedule string `json:"schedule,omitempty"`
+	Total    int64  `json:"total,omitempty"`
 
 	// Replaced tells a cancel that the overlap policy asked for.
 	Replaced bool `json:"replaced,omitempty"`
@@ -125,6 +128,8 @@ func (r *Request) check() error {
 		return fmt.Errorf("%w: %s of which run?", ErrBadRequest, r.Kind)
 	case r.Kind == AskBackfill && (r.From.IsZero() || r.To.Before(r.From)):
 		return fmt.Errorf("%w: a backfill needs a range, from %s to %s is none", ErrBadRequest, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339))
+	case r.Kind == AskBackfill && r.From.UTC().Year() < 1970:
+		return fmt.Errorf("%w: a backfill from %s: use a year from 1970 on", ErrBadRequest, r.From.UTC().Format(time.DateTime))
 	case r.Kind == AskTrigger, r.Kind == AskBackfill, r.Kind == AskCancel, r.Kind == AskRetry:
 		return nil
 	default:
@@ -155,7 +160,7 @@ func (s *Store) complete(ctx context.Context, r Request, def Definition) (Reques
 	case AskBackfill:
 		r.ID = newRequestID(r.At, "b")
 		r.From, r.To = r.From.UTC(), r.To.UTC()
-		r.Next = r.From
+		r.Next, r.Schedule = r.From, def.Spec.ScheduleID()
 	case AskRetry:
 		run, _, err := s.Run(ctx, r.Job, r.Run)
 		if err != nil {

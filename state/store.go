@@ -134,7 +134,7 @@ func (s *Store) Record(ctx context.Context, v Verdict) (View, error) {
 	}
 	_, view, err := s.apply(ctx, transition{
 		guards: append(s.leaderMay(v.Term, v.Run, v.Prior, v.SpecRev, v.ControlRev), guards...),
-		run:    v.Run, uid: v.UID, view: v.View, decides: true, extra: ops,
+		run:    v.Run, uid: v.UID, view: v.View, decides: true, busy: v.Run.Status == Pending || v.Run.Status == Skipped, extra: ops,
 		account: func(st JobStatus) JobStatus {
 			st = account(st, &v.Run)
 			st.NextRunAt = v.Next

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -64,6 +65,7 @@ type transition struct {
 	uid     string // of the job's creation; a status of another creation, or a broken one, is left alone
 	view    View
 	decides bool // made by the leader, who may not decide without the status that it decides on
+	busy    bool // and who has decided so since of what runs and waits; if that is not so any more, he decides anew
 	account func(JobStatus) JobStatus
 	extra   []clientv3.Op // lock put or deleted
 }
@@ -73,7 +75,7 @@ type transition struct {
 func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
 	runKey, value := s.keys.Run(t.run.Job, t.run.ID), t.run.encode()
 	statusKey := s.keys.Status(t.run.Job)
-	decidedOn := t.view.Status.Cursor
+	decidedOn := t.view.Status
 	for range maxContention {
 		next, counted := t.view.Status, t.view.Broken == nil && t.view.Status.UID == t.uid
 		if counted {
@@ -116,8 +118,11 @@ func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
 				return 0, t.view, fmt.Errorf("run %s of job %s: %w", t.run.ID, t.run.Job, g.refused)
 			}
 		}
-		if t.decides && !t.view.Status.Cursor.Equal(decidedOn) {
-			// Somebody has decided meanwhile: an earlier operation of the same term, whose answer was late.
+		now := &t.view.Status
+		if t.decides && !now.Cursor.Equal(decidedOn.Cursor) ||
+			t.busy && (!slices.Equal(now.Live, decidedOn.Live) || !slices.Equal(now.Queue, decidedOn.Queue)) {
+			// Somebody has decided meanwhile: an earlier operation of the same term, whose answer was late. Or a run
+			// has ended: what was to wait for it, or to be skipped, may run.
 			return 0, t.view, fmt.Errorf("job %s: %w", t.run.Job, ErrStatusReplaced)
 		}
 		// Only the rest of the status has moved: account for the run on what stands now.

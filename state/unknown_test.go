@@ -186,3 +186,20 @@ func TestAskingToReplaceIsTheLeaders(t *testing.T) {
 	require.NoError(t, f.AskToReplace(t.Context(), f.term, testJob, o.Run.ID, "a"))
 	require.Equal(t, "ann", f.standing(person).By, "what a person has asked for stands")
 }
+
+// A run has ended since the leader read the status: what was to be skipped, since it ran, may run.
+func TestARunIsNotSkippedForOneThatHasEnded(t *testing.T) {
+	f := setup(t)
+	owned, busy := f.mustClaim(0)
+	_, err := f.Finish(t.Context(), owned, succeeded(owned.Run), busy)
+	require.NoError(t, err)
+	run := f.running(1)
+	for _, status := range []RunStatus{Skipped, Pending} {
+		run.Status = status
+		_, err = f.Record(t.Context(), Verdict{Term: f.term, Run: run, UID: "u1", View: busy, SpecRev: f.def.SpecRev})
+		require.ErrorIs(t, err, ErrStatusReplaced)
+	}
+	run.Status, run.Reason = Missed, ReasonWindow
+	_, err = f.Record(t.Context(), Verdict{Term: f.term, Run: run, UID: "u1", View: busy, SpecRev: f.def.SpecRev})
+	require.NoError(t, err, "that has nothing to do with it")
+}

@@ -17,6 +17,12 @@ func untilSignal(ctx context.Context) (_ context.Context, hurry <-chan struct{},
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE) // to the end of the process: the last lines come after the drain
 
+	// Caught from the beginning: between the first of these and a later Notify, a second would end the process and
+	// leave its commands to themselves.
+	caught := make(chan os.Signal, 2)
+	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
+	parent := ctx
+
 	// A terminal that goes away sends SIGHUP up to twice, so that stays caught until the drain is over.
 	// Under nohup it means nothing.
 	hangup := context.CancelFunc(func() {})
@@ -25,7 +31,6 @@ func untilSignal(ctx context.Context) (_ context.Context, hurry <-chan struct{},
 	}
 	// Whatever the first signal was, the next of these does not wait for running jobs: they are stopped, and
 	// what they are is recorded. One more ends the process as it would any other.
-	second := make(chan os.Signal, 1)
 	hurried, over := make(chan struct{}), make(chan struct{})
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
@@ -34,18 +39,24 @@ func untilSignal(ctx context.Context) (_ context.Context, hurry <-chan struct{},
 		case <-over:
 			return
 		}
-		signal.Notify(second, os.Interrupt, syscall.SIGTERM)
-		select {
-		case <-second:
-			signal.Reset(os.Interrupt, syscall.SIGTERM)
-			close(hurried)
-		case <-over:
+		signals := 1
+		if cause := context.Cause(parent); cause != nil && cause != context.Canceled { //nolint:errorlint // a signal says that it is one too
+			signals = 2 // the first was one of them, and is caught here too
 		}
+		for range signals {
+			select {
+			case <-caught:
+			case <-over:
+				return
+			}
+		}
+		signal.Reset(os.Interrupt, syscall.SIGTERM)
+		close(hurried)
 	})
 	return ctx, hurried, func() {
 		close(over)
 		waiting.Wait()
 		hangup()
-		signal.Stop(second)
+		signal.Stop(caught)
 	}
 }

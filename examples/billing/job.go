@@ -25,6 +25,7 @@ func (b *biller) job(lockTTL time.Duration) cronrunner.Job {
 		Schedule: "0 3 1 * *", // in the night to the first, for the month before
 		Handler:  b.charge,
 		LockTTL:  lockTTL,
+		Overlap:  cronrunner.Overlap{Policy: cronrunner.Queue}, // who asks for a month meanwhile has to wait
 		Recovery: cronrunner.Recovery{Max: 10},
 		Retry:    cronrunner.Retry{MaxAttempts: 5, Initial: time.Second},
 	}

@@ -49,7 +49,6 @@ func (s *stops) reach(p point, account int64) {
 	if err != nil || point(wanted) != p || account < from || s.write("held", s.instance, account) != nil {
 		return
 	}
-	s.remove("wanted") // who comes later finds nothing, also when this one has been released
 	for !s.there("released") {
 		time.Sleep(time.Millisecond)
 	}
@@ -79,12 +78,14 @@ func (s *stops) limit(account int64) error {
 // hold asks for the first instance that comes to p with that account or a later one.
 func (s *stops) hold(p point, account int64) error { return s.write("wanted", string(p), account) }
 
-// held is the instance that is held, and the account it has come to; ok is false when none is yet.
+// held is the instance that is held, and the account it has come to; ok is false when none is. From then on no
+// other one is wanted: who comes later, after this one was killed or frozen or let go, goes on.
 func (s *stops) held() (instance string, account int64, ok bool, err error) {
 	instance, account, err = s.read("held")
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", 0, false, nil
 	}
+	s.remove("wanted")
 	return instance, account, err == nil, err
 }
 

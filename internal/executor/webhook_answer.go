@@ -31,31 +31,27 @@ const (
 
 // read reads the answer, keeps the end of it as the run's output, and says how the attempt ended.
 func (c *call) read(ctx context.Context, giveUp context.CancelFunc, resp *http.Response) error {
-	kept := newTail(state.MaxOutput + c.secrets.longest())
-	defer func() { c.run.SetOutput(state.CutTail(c.secrets.hide(kept.text()), state.MaxOutput)) }()
+	kept := &hider{secrets: c.secrets, to: newTail(state.MaxOutput)}
+	defer func() {
+		kept.flush()
+		c.run.SetOutput(kept.to.text())
+	}()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer time.AfterFunc(refusalTime, giveUp).Stop()
-		io.Copy(tailWriter{kept}, io.LimitReader(resp.Body, maxRefusal)) //nolint:errcheck // the status is known
+		io.Copy(kept, io.LimitReader(resp.Body, maxRefusal)) //nolint:errcheck // the status is known
 		return refusal(resp, time.Now())
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind == ndjson {
 		return c.readLines(ctx, resp.Body, kept)
 	}
-	n, err := io.Copy(tailWriter{kept}, io.LimitReader(resp.Body, maxAnswer))
+	n, err := io.Copy(kept, io.LimitReader(resp.Body, maxAnswer))
 	switch {
 	case err != nil:
 		return fmt.Errorf("the answer %s broke off after %d bytes: %s", statusText(resp), n, c.plain(err))
 	default:
 		return nil
 	}
-}
-
-type tailWriter struct{ *tail }
-
-func (w tailWriter) Write(p []byte) (int, error) {
-	w.write(p)
-	return len(p), nil
 }
 
 // refusal is what a status other than 2xx means for the run.
@@ -94,7 +90,7 @@ type line struct {
 
 // readLines reads an answer that says as it goes on how far the work is. A line that cannot be taken ends the
 // attempt: what it said would be lost, an error among it.
-func (c *call) readLines(ctx context.Context, body io.Reader, kept *tail) error {
+func (c *call) readLines(ctx context.Context, body io.Reader, kept *hider) error {
 	scanner := bufio.NewScanner(body)
 	scanner.Buffer(nil, maxNDJSON)
 	for n := 1; scanner.Scan(); n++ {
@@ -128,7 +124,7 @@ func (c *call) readLines(ctx context.Context, body io.Reader, kept *tail) error 
 }
 
 // take does what a line says. The next line is read only then, so that checkpoints keep their order.
-func (c *call) take(ctx context.Context, l *line, kept *tail) error {
+func (c *call) take(ctx context.Context, l *line, kept *hider) error {
 	if l.Progress != nil {
 		r, err := parseReport(l.Progress)
 		if err != nil {
@@ -137,7 +133,7 @@ func (c *call) take(ctx context.Context, l *line, kept *tail) error {
 		c.run.Progress(r.Done, r.Total, c.secrets.hide(r.Message))
 	}
 	if l.Output != nil {
-		kept.write([]byte(*l.Output), []byte("\n"))
+		kept.Write([]byte(*l.Output + "\n")) //nolint:errcheck // it never fails
 	}
 	if l.Checkpoint != nil {
 		err := c.run.Checkpoint(ctx, l.Checkpoint)

@@ -114,6 +114,42 @@ func (s secrets) hide(text string) string {
 	return text
 }
 
+// hider hides secrets in what is written through it to a tail: before the tail cuts anything off, since a part of a
+// secret is not recognised. It holds back what may be the beginning of one, until flush.
+type hider struct {
+	secrets
+
+	to   *tail
+	held []byte
+}
+
+func (h *hider) Write(p []byte) (int, error) {
+	h.held = append(h.held, p...)
+	h.pass(len(h.held) - max(h.longest(), 1) + 1)
+	return len(p), nil
+}
+
+func (h *hider) flush() { h.pass(len(h.held)) }
+
+// pass hands on what begins before upTo: from there on the longest secret would not be seen as a whole.
+func (h *hider) pass(upTo int) {
+	from := 0
+	for from < upTo {
+		at, found := upTo, ""
+		for _, secret := range h.secrets { // the longest first: of two at one place it is the one
+			if i := bytes.Index(h.held[from:], []byte(secret)); i >= 0 && from+i < at {
+				at, found = from+i, secret
+			}
+		}
+		h.to.write(h.held[from:at])
+		if from = at; found != "" {
+			h.to.write([]byte(hidden))
+			from += len(found)
+		}
+	}
+	h.held = append(h.held[:0], h.held[min(from, len(h.held)):]...)
+}
+
 // longest is the length of the longest, in bytes.
 func (s secrets) longest() int {
 	if len(s) == 0 {

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"pgregory.net/rapid"
 
 	"github.com/etcdcron/etcdcron/cronrunner"
 	"github.com/etcdcron/etcdcron/state"
@@ -693,4 +694,34 @@ func TestHide(t *testing.T) {
 	}
 	require.Equal(t, "[hidden], [hidden], [hidden], abc", s.hide("Basic dXNlcjpwYXNz, dXNlcjpwYXNz, dXNlcjpwYXNzMTI, abc"))
 	require.Equal(t, "https://[hidden]@proxy/x", userinfo.ReplaceAllString("https://jo:pw@proxy/x", "://[hidden]@"))
+}
+
+// However the answer comes in and wherever it is cut, no part of a secret is kept.
+func TestHiderKeepsNoPartOfASecret(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var s secrets
+		s.add("Bearer SEKRET-0123456789")
+		s.add("TOPSEK-0123456789-longer")
+		limit := rapid.IntRange(60, 200).Draw(t, "limit")
+		h := &hider{secrets: s, to: newTail(limit)}
+		var text strings.Builder
+		for range rapid.IntRange(1, 40).Draw(t, "parts") {
+			text.WriteString(rapid.SampledFrom([]string{"Bearer SEKRET-0123456789", "TOPSEK-0123456789-longer", "SEKRET-0123456789", "\n", "Bearer ", "x", "....."}).Draw(t, "part"))
+		}
+		for rest := text.String(); rest != ""; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "chunk")
+			_, err := h.Write([]byte(rest[:n]))
+			require.NoError(t, err)
+			rest = rest[n:]
+		}
+		h.flush()
+		kept := h.to.text()
+		require.LessOrEqual(t, len(kept), limit)
+		body := kept
+		if strings.HasPrefix(kept, "[cut: ") {
+			_, body, _ = strings.Cut(kept, "\n")
+		}
+		require.NotRegexp(t, `SEK|RET|\d|longer`, body)
+	})
 }
