@@ -41,7 +41,7 @@ const retireAgain = 15 * time.Second
 // or written are tried again one by one.
 func (t *term) loadJobs(names []string) effect {
 	defs, err := t.s.store.Definitions(t.s.attempts.recording, names)
-	jobs, _ := t.s.snapshot()
+	jobs := t.s.registered(names)
 	faults := make(map[string]error, len(names))
 	for _, name := range names {
 		if faults[name] = err; err == nil {
@@ -66,7 +66,7 @@ func (t *term) loadJobs(names []string) effect {
 // reloadJob reads one job anew.
 func (t *term) reloadJob(name string) effect {
 	defs, err := t.s.store.Definitions(t.s.attempts.recording, []string{name})
-	jobs, _ := t.s.snapshot()
+	jobs := t.s.registered([]string{name})
 	def := defs[name]
 	if j := jobs[name]; err == nil && j != nil {
 		def, err = t.define(j, def)

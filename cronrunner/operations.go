@@ -31,6 +31,22 @@ func (t *term) claim(j *job, def state.Definition, v verdict, at time.Time) effe
 	}
 }
 
+// claimAfter writes down what comes before a run, and claims it, all as it was decided. Decided anew after each write,
+// a job that is late would be late again by then under load, and never run. The slot was reserved; it is given back
+// if it does not come to the run.
+func (t *term) claimAfter(j *job, def state.Definition, verdicts []verdict) effect {
+	last := len(verdicts) - 1
+	for _, v := range verdicts[:last] {
+		view, err := t.writeVerdict(j, def, v)
+		if err != nil {
+			t.s.attempts.release()
+			return func(t *term) error { return t.decided(t.jobs[j.Name], v, view, err) }
+		}
+		def.View = view
+	}
+	return t.claim(j, def, verdicts[last], t.now())
+}
+
 // claimQueued makes a run ours that was pending, and starts it.
 func (t *term) claimQueued(j *job, def state.Definition, id string) effect {
 	view, err := t.withQueued(def, id, func(run state.Run, rev int64) (state.View, error) {

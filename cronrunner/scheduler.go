@@ -236,6 +236,18 @@ func (s *Scheduler) snapshot() (jobs map[string]*job, changed <-chan struct{}) {
 	return maps.Clone(s.jobs), s.changed
 }
 
+// registered is the jobs of those names, as they are now. (A snapshot of all, for each few of very many, would cost
+// their square.)
+func (s *Scheduler) registered(names []string) map[string]*job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	jobs := make(map[string]*job, len(names))
+	for _, name := range names {
+		jobs[name] = s.jobs[name]
+	}
+	return jobs
+}
+
 // announce keeps the instance's key under a lease of its own: it says that the process lives, also when
 // the lease of a lock is gone.
 func (s *Scheduler) announce(ctx context.Context) {

@@ -8,10 +8,9 @@ import (
 
 // task is the next thing to be done for a job; without op there is nothing.
 type task struct {
-	op         func() effect
-	claims     bool // it claims a run, in a slot
-	claimsSoon bool // what comes directly after it does
-	ahead      bool // it claims a run that is not due yet, if a slot is free
+	op     func() effect
+	claims bool // it claims a run, in a slot
+	ahead  bool // it claims a run that is not due yet, if a slot is free
 }
 
 // nextTask is what a job needs that is known and has no lost runs: first what waits, then what is due, then
@@ -62,17 +61,14 @@ func (t *term) nextDue(js *jobState, room int, now time.Time) task {
 		return task{}
 	}
 	v := verdicts[0]
-	next := task{claimsSoon: verdicts[len(verdicts)-1].status == state.Running}
 	switch {
-	case v.status == state.Running:
-		next.claims = true
-		next.op = func() effect { return t.claim(j, def, v, t.now()) }
+	case verdicts[len(verdicts)-1].status == state.Running:
+		return task{claims: true, op: func() effect { return t.claimAfter(j, def, verdicts) }}
 	case v.merge:
-		next.op = func() effect { return t.merge(j, def, v) }
+		return task{op: func() effect { return t.merge(j, def, v) }}
 	default:
-		next.op = func() effect { return t.recordVerdict(j, def, v) }
+		return task{op: func() effect { return t.recordVerdict(j, def, v) }}
 	}
-	return next
 }
 
 // situationOf is what a decision about a job rests on, by the job's own clock.

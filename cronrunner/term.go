@@ -35,7 +35,6 @@ type jobState struct {
 	look    bool          // and it is to be looked at again then
 	queued  bool          // it is in the ready queue
 	waits   bool          // it waits for a slot
-	slot    bool          // it has one, for the run that it is about to claim
 	retryAt time.Time     // it is left alone until then
 	pause   time.Duration // the last such pause, while operations fail
 
@@ -119,9 +118,6 @@ func (s *Scheduler) lead(ctx context.Context, lt leader.Term) error {
 	defer func() {
 		s.attempts.listen(nil)
 		close(t.over)
-		for _, js := range t.jobs {
-			t.giveBack(js)
-		}
 		t.leaveLine()
 		t.stopWatchingLocks()
 		s.observer.Observe(Deposed{Term: lt.Revision, Cause: context.Cause(ctx)})
@@ -277,14 +273,10 @@ func (t *term) enqueue(js *jobState) {
 // needs a slot queues up for one.
 func (t *term) step(js *jobState, now time.Time, turn bool) {
 	if t.jobs[js.name] != js {
-		t.giveBack(js)
 		return // the job was registered anew
 	}
 	if js.working || time.Now().Before(js.retryAt) {
 		return // it is looked at when its operation ends; t.retries has it
-	}
-	if js.reload || js.recover {
-		t.giveBack(js)
 	}
 	if js.reload {
 		js.reload = false // from here on, whoever sets it has seen something that the operation may not
@@ -304,7 +296,6 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 	if js.job == nil || js.def.Broken != nil {
 		return
 	}
-	// A job that has its turn keeps it while it writes down what comes before its run.
 	next := t.nextTask(js, now)
 	if next.op == nil && !js.ahead.IsZero() {
 		next = t.nextBurst(js, now)
@@ -314,13 +305,8 @@ func (t *term) step(js *jobState, now time.Time, turn bool) {
 		if !turn || !t.s.attempts.reserve() {
 			return // when it is due it gets its turn
 		}
-	case next.claims || next.claimsSoon:
-		if !t.takeSlot(js, turn) {
-			return
-		}
-		js.slot = !next.claims
-	default:
-		t.giveBack(js)
+	case next.claims && !t.takeSlot(js, turn):
+		return
 	}
 	if next.op != nil {
 		js.locked = false

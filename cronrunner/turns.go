@@ -5,10 +5,6 @@ package cronrunner
 
 // takeSlot takes a slot for a run of js, or has js queue up for one.
 func (t *term) takeSlot(js *jobState, turn bool) bool {
-	if js.slot {
-		js.slot = false
-		return true
-	}
 	if turn && (t.inHand || t.s.attempts.reserve()) {
 		t.inHand = false
 		return true
@@ -18,14 +14,6 @@ func (t *term) takeSlot(js *jobState, turn bool) bool {
 		t.waiting = append(t.waiting, js)
 	}
 	return false
-}
-
-// giveBack gives back the slot of a job that is not about to claim a run after all.
-func (t *term) giveBack(js *jobState) {
-	if js.slot {
-		js.slot = false
-		t.s.attempts.release()
-	}
 }
 
 // granted is closed when the slot is ours that we wait for; nil while we wait for none.
