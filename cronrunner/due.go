@@ -69,18 +69,19 @@ func (j *job) scheduleKey() string {
 
 // runsLeft is how many runs the job's schedule may still yield.
 func (j *job) runsLeft(st *state.JobStatus) int64 {
-	if j.MaxRuns == 0 {
-		return unlimited
-	}
-	return max(j.MaxRuns-st.ScheduledRunsTotal, 0)
+	return runsLeft(j.MaxRuns, st)
 }
 
 // RunsLeft is how many runs a job's schedule may still yield; math.MaxInt64 without a limit.
 func RunsLeft(spec *state.Spec, status *state.JobStatus) int64 {
-	if spec.MaxRuns == 0 {
+	return runsLeft(spec.MaxRuns, status)
+}
+
+func runsLeft(maxRuns int64, status *state.JobStatus) int64 {
+	if maxRuns == 0 {
 		return unlimited
 	}
-	return max(spec.MaxRuns-status.ScheduledRunsTotal, 0)
+	return max(maxRuns-status.ScheduledRunsTotal, 0)
 }
 
 // DueTimes is the schedule of the instants at which a job is due, as its spec tells: its scheduled times, with
