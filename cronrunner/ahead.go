@@ -20,8 +20,9 @@ const (
 	maxLead = 2 * time.Second
 	// fewJobs are claimed as fast as one: in one transaction.
 	fewJobs = 16
-	// minLead is what a burst needs beside the time of its claims.
-	minLead = 20 * time.Millisecond
+	// minLead is what a burst needs beside the time of its claims: a pause of etcd's disk or of a garbage
+	// collection.
+	minLead = 100 * time.Millisecond
 	// slowClaim is the time of a claim before any burst was measured.
 	slowClaim = 500 * time.Microsecond
 )
@@ -84,10 +85,13 @@ func (t *term) claimAhead(now time.Time) {
 // nothing waits, is asked for, or is to be decided before.
 func (t *term) nextBurst(js *jobState, now time.Time) task {
 	at := js.ahead
-	js.ahead = time.Time{} // asked once; what comes of it otherwise is decided on time
 	j, def := js.job, js.def
 	st := &def.View.Status
-	if !at.After(now) || len(st.Live)+len(st.Queue) > 0 || js.locked || time.Now().Before(js.lockedUntil) || t.asks[js.name] != nil {
+	if at.After(now) && len(st.Live) > 0 {
+		return task{} // looked at again when its run ends, which may be in time
+	}
+	js.ahead = time.Time{} // asked once; what comes of it otherwise is decided on time
+	if !at.After(now) || len(st.Queue) > 0 || js.locked || time.Now().Before(js.lockedUntil) || t.asks[js.name] != nil {
 		return task{}
 	}
 	verdicts := decide(j, t.situationOf(js, j.Overlap.limit()), j.clock(at))
@@ -109,18 +113,72 @@ func (as *attempts) stopUnbegun(job string, cause error) {
 	}
 }
 
+// departure is one instant at which runs begin that were claimed ahead.
+type departure struct {
+	waiting int           // runs that have not begun; guarded by attempts.mu, as open is
+	due     chan struct{} // closed when the instant has come
+	left    chan struct{} // closed when all of them have begun, or some time after the instant
+	open    bool          // left is not closed
+}
+
+// maxDeparture is how long the ends of runs wait for the beginnings of others that are due with them.
+const maxDeparture = 50 * time.Millisecond
+
+// departing has one more run begin at an instant.
+func (as *attempts) departing(at time.Time) *departure {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	d := as.departures[at]
+	if d == nil {
+		d = &departure{due: make(chan struct{}), left: make(chan struct{}), open: true}
+		as.departures[at] = d
+		wait := min(at.Sub(as.s.cfg.Now()), maxLead) // the clock may be set back meanwhile
+		time.AfterFunc(wait, func() { close(d.due) })
+		time.AfterFunc(wait+maxDeparture, func() {
+			as.mu.Lock()
+			defer as.mu.Unlock()
+			as.departLocked(at, d)
+		})
+	}
+	d.waiting++
+	return d
+}
+
+// departLocked lets the ends of a departure's runs be written.
+func (as *attempts) departLocked(at time.Time, d *departure) {
+	if as.departures[at] == d {
+		delete(as.departures, at)
+	}
+	if d.open {
+		d.open = false
+		close(d.left)
+	}
+}
+
 // awaitStart waits until a run is due that was claimed ahead, or until its context ends. From then on it has
 // begun.
 func (as *attempts) awaitStart(x *execution, at time.Time) {
-	if wait := at.Sub(as.s.cfg.Now()); wait > 0 {
-		timer := time.NewTimer(min(wait, maxLead)) // the clock may have been set back since
-		defer timer.Stop()
+	if x.departure != nil {
 		select {
-		case <-timer.C:
+		case <-x.departure.due:
 		case <-x.ctx.Done():
 		}
 	}
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	x.begun = true
+	if d := x.departure; d != nil {
+		if d.waiting--; d.waiting == 0 {
+			as.departLocked(at, d)
+		}
+	}
+}
+
+// letOthersBegin waits until all runs have begun that are due with this one. To write its end takes a part of the
+// machine that they need now, and a burst of short runs would put off its own last ones by all the writes of its
+// first.
+func (as *attempts) letOthersBegin(x *execution) {
+	if x.departure != nil {
+		<-x.departure.left
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ func TestTheLeadFollowsTheMeasuredPace(t *testing.T) {
 	for range 50 {
 		p.measured(50*time.Millisecond, 100)
 	}
-	require.InDelta(t, 520*time.Millisecond, p.lead(1000), float64(5*time.Millisecond))
+	require.InDelta(t, minLead+500*time.Millisecond, p.lead(1000), float64(5*time.Millisecond))
 }
 
 func TestBurstsAreWhatIsDueTogether(t *testing.T) {
@@ -178,4 +179,62 @@ func TestAClockThatIsSetBackAfterAClaimAhead(t *testing.T) {
 	require.Equal(t, state.Succeeded, b.waitOver("job0", state.RunID(burst.at)).Status)
 	i.stop()
 	require.Len(t, burst.starts("job0"), 1)
+}
+
+// The ends of a burst's first runs wait for the beginnings of its last, but not for long.
+func TestWhatIsDueTogetherBeginsBeforeTheEndsOfItsFirstAreWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		as := newAttempts(&Scheduler{cfg: Config{Now: time.Now}}, nil)
+		depart := func(at time.Time) *execution {
+			x := &execution{departure: as.departing(at)}
+			x.ctx, x.cancel = context.WithCancelCause(t.Context())
+			return x
+		}
+		at := time.Now().Add(time.Second)
+		first, last, canceled := depart(at), depart(at), depart(at)
+		var written time.Time
+		ending := make(chan struct{})
+		go func() {
+			defer close(ending)
+			as.awaitStart(first, at)
+			as.letOthersBegin(first)
+			written = time.Now()
+		}()
+		canceled.cancel(errPaused)
+		as.awaitStart(canceled, at)
+		require.True(t, time.Now().Before(at), "a run that is canceled does not wait")
+
+		time.Sleep(time.Second + maxDeparture/2)
+		synctest.Wait()
+		require.Zero(t, written)
+		as.awaitStart(last, at)
+		<-ending
+		require.Equal(t, at.Add(maxDeparture/2), written)
+		require.Empty(t, as.departures)
+
+		slow := at.Add(time.Second)
+		first, last = depart(slow), depart(slow)
+		as.awaitStart(first, slow)
+		as.letOthersBegin(first)
+		require.Equal(t, slow.Add(maxDeparture), time.Now(), "one that does not get to begin does not keep the others")
+		as.awaitStart(last, slow)
+		as.letOthersBegin(last)
+		require.Empty(t, as.departures)
+	})
+}
+
+// A job that is busy when its burst is looked at is claimed ahead all the same when its run ends in time.
+func TestABusyJobIsClaimedAheadWhenItsRunEnds(t *testing.T) {
+	j := mustCompile(t, Job{Name: "busy", Schedule: "* * * * * *"})
+	at := noon.Add(time.Second)
+	tm := &term{s: &Scheduler{}, since: noon.Add(-time.Hour), asks: map[string]*asks{}}
+	js := &jobState{name: "busy", job: j, ahead: at}
+	js.def.View.Status = state.JobStatus{Cursor: noon, Live: []string{state.RunID(noon)}}
+	require.Nil(t, tm.nextBurst(js, noon.Add(300*time.Millisecond)).op)
+	js.def.View.Status.Live = nil
+	require.NotNil(t, tm.nextBurst(js, noon.Add(600*time.Millisecond)).op)
+	require.Nil(t, tm.nextBurst(js, noon.Add(700*time.Millisecond)).op, "once")
+	js.ahead, js.def.View.Status.Live = at, []string{state.RunID(noon)}
+	require.Nil(t, tm.nextBurst(js, at).op)
+	require.Zero(t, js.ahead, "what is due is decided on time")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -83,6 +82,7 @@ func (as *attempts) execute(a attempt, x *execution) ended {
 	for {
 		log := as.logOf(&a)
 		end, res := as.try(log, &a, x)
+		as.letOthersBegin(x)
 		var done bool
 		if end.Status, end.Reason, done = verdictOf(res); !done {
 			return as.interrupted(log, a, res.cause)
@@ -123,7 +123,6 @@ func (as *attempts) try(log *zap.Logger, a *attempt, x *execution) (state.Run, r
 		res = as.call(x.ctx, log, a.job, run)
 	}
 	took := time.Since(begun)
-	runtime.Gosched() // what is due begins before the ends of others are written
 	as.leaveSlot(x)
 
 	end.FinishedAt = end.StartedAt.Add(took).Truncate(time.Millisecond)
@@ -305,6 +304,7 @@ func verdictOf(res result) (status state.RunStatus, reason string, done bool) {
 func (as *attempts) record(log *zap.Logger, a attempt, end state.Run) ended {
 	var view state.View
 	a.owned.Noted = a.owned.Noted || a.owned.Scope == state.PerJob // of an earlier run
+	_, a.owned.Canceled = as.toBeCanceled(end.Job, end.ID)         // one that comes later is the leader's to take away
 	err := as.persist(log, "end of run", func() (err error) {
 		view, err = as.s.store.Finish(as.recording, a.owned, end, a.view)
 		return err

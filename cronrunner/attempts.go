@@ -38,22 +38,25 @@ type attempts struct {
 	stopped  chan struct{}            // closed when Run's context has ended
 	aborted  chan struct{}            // closed by abort
 	listener func(ended)              // of the term; nil between terms
+
+	departures map[time.Time]*departure // by instant, in UTC
 }
 
 // execution is an attempt that is being executed.
 type execution struct {
-	job      string
-	begun    bool            // its first attempt has; guarded by attempts.mu, as returned is
-	ctx      context.Context //nolint:containedctx // it begins where cancel can be found, and lasts for one call
-	cancel   context.CancelCauseFunc
-	returned chan struct{} // closed when the handler has returned; another one when it is called again
+	job       string
+	departure *departure      // of a run that was claimed ahead; nil otherwise
+	begun     bool            // its first attempt has; guarded by attempts.mu, as returned is
+	ctx       context.Context //nolint:containedctx // it begins where cancel can be found, and lasts for one call
+	cancel    context.CancelCauseFunc
+	returned  chan struct{} // closed when the handler has returned; another one when it is called again
 }
 
 func newAttempts(s *Scheduler, leases *state.Leases) *attempts {
 	as := &attempts{
 		s: s, leases: leases,
 		running: make(map[string]*execution), cancels: make(map[string]state.Request), claims: make(map[string]int),
-		aborted: make(chan struct{}), stopped: make(chan struct{}),
+		aborted: make(chan struct{}), stopped: make(chan struct{}), departures: make(map[time.Time]*departure),
 	}
 	as.handlers, as.cancel = context.WithCancelCause(context.Background())
 	as.recording, as.giveUp = context.WithCancel(context.Background())
@@ -66,7 +69,11 @@ func (as *attempts) start(a attempt) {
 	a.owned.Scope = a.job.Checkpoint
 	key := a.owned.Run.Job + "/" + a.owned.Run.ID
 	x := &execution{job: a.owned.Run.Job, returned: make(chan struct{})}
-	x.begun = !a.owned.Run.StartedAt.After(as.s.cfg.Now()) // or it was claimed ahead
+	if at := a.owned.Run.StartedAt; at.After(as.s.cfg.Now()) { // it was claimed ahead
+		x.departure = as.departing(at)
+	} else {
+		x.begun = true
+	}
 	x.ctx, x.cancel = context.WithCancelCause(as.handlers)
 	as.mu.Lock()
 	as.running[key] = x

@@ -32,8 +32,8 @@ func (s *Store) Define(ctx context.Context, term Term, was Definition, spec Spec
 	}
 	value := encode(spec)
 	rev, stands, err := s.guarded(ctx, spec.Name, guards, []clientv3.Op{
-		clientv3.OpPut(specKey, string(value)),
-		clientv3.OpPut(statusKey, string(encode(status))),
+		putBytes(specKey, value),
+		putBytes(statusKey, status.encode()),
 	})
 	now := was
 	now.Spec, now.Broken = spec, nil

@@ -58,6 +58,13 @@ type Lock struct {
 	Instance string `json:"instance"`
 }
 
+func (l Lock) encode() []byte {
+	o := newObject(len(`"run":"","instance":""}`) + len(l.Run) + len(l.Instance))
+	o.text("run", l.Run)
+	o.text("instance", l.Instance)
+	return o.end()
+}
+
 // Instance is one process that takes part, leading or not.
 type Instance struct {
 	ID        string    `json:"instance"`

@@ -93,6 +93,7 @@ func TestWhateverEndsARunSettlesTheRequestToCancelIt(t *testing.T) {
 	owned, view := f.mustClaim(0)
 	key := cancel(owned.Run)
 	require.NotEmpty(t, f.get(key))
+	owned.Canceled = true // the owner has heard of it
 	_, err := f.Finish(t.Context(), owned, succeeded(owned.Run), view)
 	require.NoError(t, err)
 	require.Empty(t, f.get(key))

@@ -166,8 +166,50 @@ func (r Run) encode() []byte {
 	if n := len(r.Attempts) - MaxAttempts; n > 0 {
 		r.Attempts = r.Attempts[n:]
 	}
-	return encode(r)
+	o := newObject(recordSize + len(r.Error) + len(r.Output))
+	o.text("job", r.Job)
+	o.text("id", r.ID)
+	o.text("trigger", string(r.Trigger))
+	o.time("scheduled_at", r.ScheduledAt)
+	o.text("status", string(r.Status))
+	o.someText("reason", r.Reason)
+	o.someInt("attempt", int64(r.Attempt))
+	o.someTime("started_at", r.StartedAt)
+	o.someTime("finished_at", r.FinishedAt)
+	o.someInt("duration_ms", r.DurationMS)
+	o.someInt("lateness_ms", r.LatenessMS)
+	o.someInt("timeout_ms", r.TimeoutMS)
+	o.someText("instance", r.Instance)
+	o.someInt("term", r.Term)
+	o.someInt("fencing_token", r.FencingToken)
+	o.someText("error", r.Error)
+	if r.ExitCode != nil {
+		o.rare("exit_code", r.ExitCode)
+	}
+	o.someText("output", r.Output)
+	if r.Progress != nil {
+		o.rare("progress", r.Progress)
+	}
+	o.someInt("retries", int64(r.Retries))
+	o.someInt("recoveries", int64(r.Recoveries))
+	o.someTime("retry_at", r.RetryAt)
+	o.someInt("retry_in_ms", r.RetryInMS)
+	if len(r.Attempts) > 0 {
+		o.rare("attempts", r.Attempts)
+	}
+	o.someInt("count", r.Count)
+	o.someTime("until", r.Until)
+	o.someText("requested_by", r.RequestedBy)
+	o.someText("request_reason", r.RequestWhy)
+	o.someText("retry_of", r.RetryOf)
+	if len(r.Args) > 0 {
+		o.rare("args", r.Args)
+	}
+	return o.end()
 }
+
+// recordSize is about what a record has beside its texts, in bytes.
+const recordSize = 512
 
 // CutHead keeps the first limit bytes of s, marked when cut, never splitting a character.
 func CutHead(s string, limit int) string {

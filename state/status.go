@@ -43,6 +43,45 @@ type JobStatus struct {
 	MaxDurationMS       int64            `json:"max_duration_ms,omitempty"`
 }
 
+// encode renders the status, as encoding/json would.
+func (s *JobStatus) encode() []byte {
+	o := newObject(statusSize)
+	o.text("uid", s.UID)
+	o.time("cursor", s.Cursor)
+	o.someTexts("live", s.Live)
+	o.someTexts("queue", s.Queue)
+	o.someInt("running", int64(s.Running))
+	o.someInt("pending", int64(s.Pending))
+	o.someText("last_run_id", s.LastRunID)
+	o.someTime("last_scheduled_at", s.LastScheduledAt)
+	o.someTime("last_started_at", s.LastStartedAt)
+	o.someTime("last_finished_at", s.LastFinishedAt)
+	o.someInt("last_duration_ms", s.LastDurationMS)
+	o.someText("last_status", string(s.LastStatus))
+	o.someText("last_error", s.LastError)
+	o.someTime("last_success_at", s.LastSuccessAt)
+	o.someTime("next_run_at", s.NextRunAt)
+	o.someInt("succeeded_total", s.SucceededTotal)
+	o.someInt("failed_total", s.FailedTotal)
+	o.someInt("canceled_total", s.CanceledTotal)
+	o.someInt("scheduled_runs_total", s.ScheduledRunsTotal)
+	o.someInt("skipped_total", s.SkippedTotal)
+	o.someCounts("skipped_by_reason", s.SkippedByReason)
+	o.someInt("missed_total", s.MissedTotal)
+	o.someCounts("missed_by_reason", s.MissedByReason)
+	o.someInt("retried_total", s.RetriedTotal)
+	o.someInt("recovered_total", s.RecoveredTotal)
+	o.someInt("consecutive_failures", s.ConsecutiveFailures)
+	if s.MeanDurationMS != 0 {
+		o.rare("mean_duration_ms", s.MeanDurationMS)
+	}
+	o.someInt("max_duration_ms", s.MaxDurationMS)
+	return o.end()
+}
+
+// statusSize is about how long a status is, in bytes.
+const statusSize = 1024
+
 // maxLastError bounds last_error: the status of every job is read at once, the whole error is in the
 // run's record.
 const maxLastError = 256

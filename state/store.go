@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -77,6 +78,7 @@ type Owned struct {
 	Locked   int64 // create revision of the lock
 	Scope    Scope // of its checkpoints; PerRun when empty
 	Noted    bool  // it may have progress or checkpoints, which go when it ends
+	Canceled bool  // it is to be canceled; the request goes when it ends
 }
 
 // Claim makes the run ours and locks its job, if the term is held, the run has no record or is pending as
@@ -151,16 +153,28 @@ func (s *Store) Finish(ctx context.Context, o Owned, end Run, view View) (View, 
 	if err := step(o.Run.Status, end.Status); err != nil {
 		return view, err
 	}
-	ops := []clientv3.Op{clientv3.OpTxn(s.lockIsOurs(&o), s.deleteLock(&o), nil), s.settleCancel(&end)}
-	if o.Noted {
-		ops = append(ops, s.clearNotes(&end, o.Scope)...)
-	}
-	_, view, err := s.apply(ctx, transition{
-		guards: []guard{s.isOwner(&o)}, run: end, uid: o.UID, view: view,
+	t := transition{
+		guards: []guard{s.isOwner(&o), s.isLocked(&o)}, run: end, uid: o.UID, view: view,
 		account: func(st JobStatus) JobStatus { return st.Finished(&end) },
-		extra:   ops,
-	})
+		extra:   []clientv3.Op{s.deleteLock(&o)},
+	}
+	if o.Canceled {
+		t.extra = append(t.extra, s.settleCancel(&end))
+	}
+	if o.Noted {
+		t.extra = append(t.extra, s.clearNotes(&end, o.Scope)...)
+	}
+	_, view, err := s.apply(ctx, t)
+	if errors.Is(err, ErrLocked) { // not by us any more
+		t.guards, t.extra, t.view = t.guards[:1], t.extra[1:], view
+		_, view, err = s.apply(ctx, t)
+	}
 	return view, err
+}
+
+// isLocked guards that the lock is the one that the run was claimed with.
+func (s *Store) isLocked(o *Owned) guard {
+	return guard{key: s.lockKey(&o.Run, o.Shared), created: true, want: o.Locked, refused: ErrLocked}
 }
 
 func (s *Store) isOwner(o *Owned) guard {
@@ -189,9 +203,8 @@ func (s *Store) Again(ctx context.Context, o Owned, next Run, view View) (Owned,
 	if err := step(o.Run.Status, next.Status); err != nil {
 		return o, view, err
 	}
-	lock := guard{key: s.lockKey(&o.Run, o.Shared), created: true, want: o.Locked, refused: ErrLocked}
 	rev, view, err := s.apply(ctx, transition{
-		guards: []guard{s.isOwner(&o), lock}, run: next, uid: o.UID, view: view,
+		guards: []guard{s.isOwner(&o), s.isLocked(&o)}, run: next, uid: o.UID, view: view,
 		account: func(st JobStatus) JobStatus {
 			st.LastStartedAt = next.StartedAt
 			return st
@@ -208,19 +221,15 @@ func (s *Store) settleCancel(run *Run) clientv3.Op {
 	return clientv3.OpDelete(s.keys.Cancel(run.Job, run.ID))
 }
 
-func (s *Store) lockIsOurs(o *Owned) []clientv3.Cmp {
-	return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.lockKey(&o.Run, o.Shared)), "=", o.Locked)}
-}
-
-func (s *Store) deleteLock(o *Owned) []clientv3.Op {
-	return []clientv3.Op{clientv3.OpDelete(s.lockKey(&o.Run, o.Shared))}
+func (s *Store) deleteLock(o *Owned) clientv3.Op {
+	return clientv3.OpDelete(s.lockKey(&o.Run, o.Shared))
 }
 
 // Unlock deletes the lock of a run that is ours, if it still is, and says nothing of the run: its owner
 // has stopped without an end to record. Without it the lock would stay for as long as this instance
 // lives, since an outage of etcd can give the lease behind it its full time again.
 func (s *Store) Unlock(ctx context.Context, o Owned) error {
-	_, err := s.settle(ctx, Mutation{Job: o.Run.Job, If: s.lockIsOurs(&o), Then: s.deleteLock(&o)})
+	_, err := s.settle(ctx, Mutation{Job: o.Run.Job, If: []clientv3.Cmp{s.isLocked(&o).cmp()}, Then: []clientv3.Op{s.deleteLock(&o)}})
 	return err
 }
 
@@ -280,7 +289,7 @@ func (s *Store) Forget(ctx context.Context, term Term, job, id string, view View
 		{key: term.Key, created: true, want: term.Revision, refused: ErrNotLeading},
 		{key: s.keys.Status(job), want: view.Revision, refused: ErrStatusReplaced},
 	}
-	rev, _, err := s.guarded(ctx, job, guards, []clientv3.Op{clientv3.OpPut(s.keys.Status(job), string(encode(next)))})
+	rev, _, err := s.guarded(ctx, job, guards, []clientv3.Op{putBytes(s.keys.Status(job), next.encode())})
 	if err != nil {
 		return view, err
 	}
@@ -330,8 +339,7 @@ func (s *Store) lockKey(run *Run, shared bool) string {
 }
 
 func (s *Store) putLock(run *Run, shared bool, lease clientv3.LeaseID) clientv3.Op {
-	value := encode(Lock{Run: run.ID, Instance: run.Instance})
-	return clientv3.OpPut(s.lockKey(run, shared), string(value), clientv3.WithLease(lease))
+	return putBytes(s.lockKey(run, shared), Lock{Run: run.ID, Instance: run.Instance}.encode(), clientv3.WithLease(lease))
 }
 
 // getOne is a linearizable read of one key; nil when it is absent.

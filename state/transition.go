@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -39,11 +40,24 @@ type guard struct {
 	refused error
 }
 
-func (g guard) cmp() clientv3.Cmp {
+// cmp is the guard for etcd. It is written into the compare itself: clientv3.Compare copies what it is given, by
+// reflection, and nine of them a run add up.
+func (g guard) cmp() (c clientv3.Cmp) {
+	p := c.GetCompare()
+	p.Key, p.Result = []byte(g.key), etcdserverpb.Compare_EQUAL
 	if g.created || g.want == 0 {
-		return clientv3.Compare(clientv3.CreateRevision(g.key), "=", g.want)
+		p.Target, p.TargetUnion = etcdserverpb.Compare_CREATE, &etcdserverpb.Compare_CreateRevision{CreateRevision: g.want}
+	} else {
+		p.Target, p.TargetUnion = etcdserverpb.Compare_MOD, &etcdserverpb.Compare_ModRevision{ModRevision: g.want}
 	}
-	return clientv3.Compare(clientv3.ModRevision(g.key), "=", g.want)
+	return c
+}
+
+// putBytes is a put of a value that nobody changes any more: clientv3.OpPut takes a string, and copies it.
+func putBytes(key string, value []byte, opts ...clientv3.OpOption) clientv3.Op {
+	op := clientv3.OpPut(key, "", opts...)
+	op.WithValueBytes(value)
+	return op
 }
 
 func (g guard) holds(kv *mvccpb.KeyValue) bool {
@@ -83,13 +97,17 @@ func (s *Store) apply(ctx context.Context, t transition) (int64, View, error) {
 		} else if t.decides {
 			return 0, t.view, fmt.Errorf("job %s: %w", t.run.Job, ErrStatusReplaced)
 		}
-		m := Mutation{Job: t.run.Job, Then: append([]clientv3.Op{clientv3.OpPut(runKey, string(value))}, t.extra...)}
+		m := Mutation{
+			Job: t.run.Job,
+			If:  make([]clientv3.Cmp, 0, len(t.guards)+1), Then: make([]clientv3.Op, 0, len(t.extra)+2),
+		}
+		m.Then = append(append(m.Then, putBytes(runKey, value)), t.extra...)
 		for _, g := range t.guards {
 			m.If = append(m.If, g.cmp())
 		}
 		if counted {
 			m.If = append(m.If, guard{key: statusKey, want: t.view.Revision}.cmp())
-			m.Then = append(m.Then, clientv3.OpPut(statusKey, string(encode(next))))
+			m.Then = append(m.Then, putBytes(statusKey, next.encode()))
 		}
 		res, err := s.settle(ctx, m)
 		if isLeaseNotFound(err) {
