@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -24,13 +25,23 @@ func (t *term) load(jobs map[string]*job) {
 		// One that was retired starts anew: what is still under way for it is applied by name.
 		t.jobs[name] = &jobState{name: name, job: j, working: true} // until it is loaded
 		names = append(names, name)
-		if len(names) == loadChunk {
-			t.toLoad = append(t.toLoad, names)
-			names = nil
-		}
 	}
-	if len(names) > 0 {
-		t.toLoad = append(t.toLoad, names)
+	slices.Sort(names) // neighbors are read together
+	t.toLoad = slices.AppendSeq(t.toLoad, slices.Chunk(names, loadChunk))
+}
+
+// loadMore begins to load what is still to be loaded, as much as may be on its way at once.
+func (t *term) loadMore() {
+	for ; len(t.toLoad) > 0 && t.loading < maxLoading; t.loading++ {
+		chunk := t.toLoad[0]
+		t.toLoad = t.toLoad[1:]
+		t.operate(func() effect {
+			loaded := t.loadJobs(chunk)
+			return func(t *term) error {
+				t.loading--
+				return loaded(t)
+			}
+		})
 	}
 }
 

@@ -19,7 +19,9 @@ const (
 	// maxOperations is how many operations of a term talk to etcd at once; what waits is packed (see state).
 	maxOperations = 512
 	// loadChunk is how many jobs are loaded by one operation.
-	loadChunk = 40
+	loadChunk = 100
+	// maxLoading is how many chunks are loaded at once: enough to keep etcd busy, and few beside what is due.
+	maxLoading = 16
 	// Pauses of a job after an operation that failed; they double up to the limit.
 	firstPause, maxPause = 100 * time.Millisecond, 5 * time.Second
 )
@@ -77,6 +79,7 @@ type term struct {
 	inHand  bool        // a slot was granted for it
 	retries map[*jobState]struct{}
 	toLoad  [][]string
+	loading int // chunks on their way
 
 	asks     map[string]*asks          // by job
 	standing map[string]state.Standing // the same requests by their keys
@@ -207,11 +210,7 @@ func (t *term) pass(now time.Time) {
 		t.retireAt = time.Time{}
 		t.retire()
 	}
-	for len(t.toLoad) > 0 && len(t.ops) < maxOperations {
-		chunk := t.toLoad[0]
-		t.toLoad = t.toLoad[1:]
-		t.operate(func() effect { return t.loadJobs(chunk) })
-	}
+	t.loadMore()
 	for len(t.waiting) > 0 && len(t.ops) < maxOperations && t.slotInHand() {
 		js := t.waiting[0]
 		t.waiting = t.waiting[1:]

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -49,52 +52,116 @@ func (s *Store) Define(ctx context.Context, term Term, was Definition, spec Spec
 	}
 }
 
-// Definitions reads the named jobs. One that does not exist has the zero Definition.
+// Definitions reads the named jobs. One that does not exist has the zero Definition. What it returns of a job
+// belongs together: it stood at one revision.
 func (s *Store) Definitions(ctx context.Context, jobs []string) (map[string]Definition, error) {
 	defs := make(map[string]Definition, len(jobs))
-	for len(jobs) > 0 {
-		n := min(len(jobs), maxTxnOps/3)
-		if err := s.readDefinitions(ctx, jobs[:n], defs); err != nil {
+	for chunk := range slices.Chunk(slices.Sorted(slices.Values(jobs)), maxTxnOps-2) {
+		dense, err := s.readNeighbors(ctx, chunk, defs)
+		if err != nil {
 			return nil, err
 		}
-		jobs = jobs[n:]
+		if dense {
+			continue
+		}
+		for part := range slices.Chunk(chunk, maxTxnOps/3) {
+			if err := s.readScattered(ctx, part, defs); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return defs, nil
 }
 
-// readDefinitions reads three keys a job in one transaction, so that they belong together.
-func (s *Store) readDefinitions(ctx context.Context, jobs []string, defs map[string]Definition) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
+const (
+	fewNeighbors = 4 // so many jobs are read key by key
+	strangers    = 2 // how many times as many statuses as we want may lie among those that we do
+)
+
+// readNeighbors reads the controls and statuses of jobs that follow each other by name in two ranges, which costs etcd
+// a third of what it costs to look up each. It reports false when there are too many others among them.
+func (s *Store) readNeighbors(ctx context.Context, jobs []string, defs map[string]Definition) (bool, error) {
+	if len(jobs) <= fewNeighbors {
+		return false, nil
+	}
+	first, last := jobs[0], jobs[len(jobs)-1]
+	limit := clientv3.WithLimit(int64(strangers * len(jobs)))
+	ops := append(make([]clientv3.Op, 0, len(jobs)+2),
+		clientv3.OpGet(s.keys.Control(first), clientv3.WithRange(s.keys.Control(last)+"\x00"), limit),
+		clientv3.OpGet(s.keys.Status(first), clientv3.WithRange(s.keys.Status(last)+"\x00"), limit))
+	for _, job := range jobs {
+		ops = append(ops, clientv3.OpGet(s.keys.Spec(job)))
+	}
+	responses, err := s.readDefinition(ctx, ops)
+	if err != nil {
+		return false, err
+	}
+	controls, statuses := responses[0].GetResponseRange(), responses[1].GetResponseRange()
+	if controls.GetMore() || statuses.GetMore() {
+		return false, nil
+	}
+	control, status := byKey(controls.GetKvs()), byKey(statuses.GetKvs())
+	for i, kv := range firstKVs(Result{Responses: responses[2:]}) {
+		job := jobs[i]
+		defs[job] = definitionOf(job, kv, control[s.keys.Control(job)], status[s.keys.Status(job)])
+	}
+	return true, nil
+}
+
+// readScattered reads three keys a job.
+func (s *Store) readScattered(ctx context.Context, jobs []string, defs map[string]Definition) error {
 	ops := make([]clientv3.Op, 0, 3*len(jobs))
 	for _, job := range jobs {
 		ops = append(ops, clientv3.OpGet(s.keys.Spec(job)), clientv3.OpGet(s.keys.Control(job)), clientv3.OpGet(s.keys.Status(job)))
 	}
-	resp, err := s.client.Txn(ctx).Then(ops...).Commit()
+	responses, err := s.readDefinition(ctx, ops)
 	if err != nil {
-		return fmt.Errorf("read definitions: %w", err)
+		return err
 	}
-	kvs := firstKVs(Result{Responses: resp.Responses})
+	kvs := firstKVs(Result{Responses: responses})
 	for i, job := range jobs {
-		var d Definition
-		if kv := kvs[3*i]; kv != nil {
-			d.SpecRev = kv.ModRevision
-			d.Spec, d.Broken = decode[Spec]("spec of job "+job, kv.Value)
-		}
-		if kv := kvs[3*i+1]; kv != nil {
-			d.ControlRev = kv.ModRevision
-			var err error
-			if d.Control, err = decode[Control]("control of job "+job, kv.Value); err != nil && d.Broken == nil {
-				d.Broken = err
-			}
-		}
-		d.View = viewOf(job, kvs[3*i+2])
-		if d.Broken == nil {
-			d.Broken = d.View.Broken
-		}
-		defs[job] = d
+		defs[job] = definitionOf(job, kvs[3*i], kvs[3*i+1], kvs[3*i+2])
 	}
 	return nil
+}
+
+// readDefinition reads in one transaction.
+func (s *Store) readDefinition(ctx context.Context, ops []clientv3.Op) ([]*etcdserverpb.ResponseOp, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	resp, err := s.client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return nil, fmt.Errorf("read definitions: %w", err)
+	}
+	return resp.Responses, nil
+}
+
+func byKey(kvs []*mvccpb.KeyValue) map[string]*mvccpb.KeyValue {
+	found := make(map[string]*mvccpb.KeyValue, len(kvs))
+	for _, kv := range kvs {
+		found[string(kv.Key)] = kv
+	}
+	return found
+}
+
+// definitionOf decodes the keys of a job; those that are not there are nil.
+func definitionOf(job string, spec, control, status *mvccpb.KeyValue) (d Definition) {
+	if spec != nil {
+		d.SpecRev = spec.ModRevision
+		d.Spec, d.Broken = decode[Spec]("spec of job "+job, spec.Value)
+	}
+	if control != nil {
+		d.ControlRev = control.ModRevision
+		var err error
+		if d.Control, err = decode[Control]("control of job "+job, control.Value); err != nil && d.Broken == nil {
+			d.Broken = err
+		}
+	}
+	d.View = viewOf(job, status)
+	if d.Broken == nil {
+		d.Broken = d.View.Broken
+	}
+	return d
 }
 
 // Job reads one job. Its error is ErrNotFound when there is none of that name.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -452,4 +454,51 @@ func TestStoredJSONIsWhatPeopleRead(t *testing.T) {
 	for _, kv := range resp.Kvs {
 		require.True(t, json.Valid(kv.Value), "%s: %s", kv.Key, kv.Value)
 	}
+}
+
+// Jobs that follow each other are read in ranges, others key by key: it must not show.
+func TestDefinitionsAreTheSameHoweverTheyAreRead(t *testing.T) {
+	f := setup(t)
+	const jobs, among = 130, 20
+	name := func(i int) string { return fmt.Sprintf("j%04d", i) }
+	var ops []clientv3.Op
+	put := func(key, value string) { ops = append(ops, clientv3.OpPut(key, value)) }
+	for i := range jobs * among {
+		switch {
+		case i%among == 0 && i%7 != 0:
+			put(f.keys.Spec(name(i)), fmt.Sprintf(`{"name":%q,"uid":"u%d"}`, name(i), i))
+			put(f.keys.Status(name(i)), fmt.Sprintf(`{"uid":"u%d"}`, i))
+			if i%3 == 0 {
+				put(f.keys.Control(name(i)), `{"paused":true}`)
+			}
+		case i >= jobs*among/2: // others lie among the second half
+			put(f.keys.Status(name(i)), `{"uid":"other"}`)
+		}
+	}
+	for chunk := range slices.Chunk(ops, maxTxnOps) {
+		_, err := f.client.Txn(t.Context()).Then(chunk...).Commit()
+		require.NoError(t, err)
+	}
+	var names []string
+	for i := range jobs {
+		names = append(names, name(i*among))
+	}
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	all, err := f.Definitions(t.Context(), names)
+	require.NoError(t, err)
+	require.Len(t, all, jobs)
+	for _, job := range names {
+		alone, err := f.Definitions(t.Context(), []string{job})
+		require.NoError(t, err)
+		require.Equal(t, alone[job], all[job], job)
+	}
+	sparse := map[string]Definition{}
+	slices.Sort(names)
+	dense, err := f.readNeighbors(t.Context(), names[jobs/2:], sparse)
+	require.NoError(t, err)
+	require.False(t, dense)
+	require.Empty(t, sparse)
+	dense, err = f.readNeighbors(t.Context(), names[:jobs/2], sparse)
+	require.NoError(t, err)
+	require.True(t, dense)
 }
