@@ -32,6 +32,8 @@ func requestText(r *state.Request, now time.Time) string {
 		}
 	case state.AskTrigger:
 		text = r.ID + ": trigger"
+	case state.AskResign:
+		text = fmt.Sprintf("the leader of term %d is to resign", r.Term)
 	}
 	if len(r.Args) > 0 {
 		text += " with " + pairs(r.Args, "=")
