@@ -26,7 +26,7 @@ func (a *asks) of(kind state.RequestKind) *[]state.Standing {
 		return &a.backfills
 	case state.AskCancel:
 		return &a.cancels
-	case state.AskTrigger, state.AskRetry:
+	case state.AskTrigger, state.AskRetry, state.AskResign:
 	}
 	return &a.runs
 }
@@ -93,6 +93,10 @@ func (t *term) asked(kv *mvccpb.KeyValue) {
 		return // our own act was faster
 	}
 	t.standing[r.Key] = r
+	if r.Kind == state.AskResign {
+		t.askedToResign(r)
+		return
+	}
 	t.route(r, stands)
 }
 

@@ -1,6 +1,7 @@
 package cronrunner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -118,15 +119,19 @@ func (s *Scheduler) lead(ctx context.Context, lt leader.Term) error {
 	}
 	s.observer.Observe(Elected{Term: lt.Revision})
 	s.attempts.listen(func(e ended) { t.tell(func(t *term) error { t.attemptEnded(e); return nil }) })
+	var err error
 	defer func() {
 		s.attempts.listen(nil)
 		close(t.over)
 		t.leaveLine()
 		t.stopWatchingLocks()
-		s.observer.Observe(Deposed{Term: lt.Revision, Cause: context.Cause(ctx)})
+		s.observer.Observe(Deposed{Term: lt.Revision, Cause: cmp.Or(context.Cause(ctx), err)})
 	}()
 	t.retire()
-	return t.loop(ctx)
+	if err = t.loop(ctx); errors.Is(err, leader.ErrResigned) {
+		return nil // as asked
+	}
+	return err
 }
 
 // tell hands an effect to the loop. When the loop has ended it is dropped: nothing of one term reaches

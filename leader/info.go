@@ -22,6 +22,7 @@ type Info struct {
 	Version   string    `json:"version,omitempty"`
 	Address   string    `json:"address,omitempty"`
 	Term      int64     `json:"term"`
+	Key       string    `json:"-"` // the election key; with Term, what a write that is about this term compares
 	ElectedAt time.Time `json:"elected_at,omitzero"`
 }
 
@@ -59,7 +60,7 @@ func Current(ctx context.Context, client *clientv3.Client, keys state.Keys) (Inf
 	if err := json.Unmarshal(kv.Value, &info); err != nil {
 		info = Info{Instance: string(kv.Key)} // put there by something else; name it all the same
 	}
-	info.Term = kv.CreateRevision
+	info.Term, info.Key = kv.CreateRevision, string(kv.Key)
 	return info, nil
 }
 

@@ -181,13 +181,9 @@ func (s *Store) Job(ctx context.Context, job string) (Definition, error) {
 
 // Jobs reads every job that has a status, by name.
 func (s *Store) Jobs(ctx context.Context) ([]Definition, error) {
-	kvs, _, err := s.list(ctx, s.keys.Statuses())
+	names, err := s.JobNames(ctx)
 	if err != nil {
 		return nil, err
-	}
-	names := make([]string, len(kvs))
-	for i, kv := range kvs {
-		names[i] = s.keys.JobOfStatus(string(kv.Key))
 	}
 	defs, err := s.Definitions(ctx, names)
 	if err != nil {
@@ -200,6 +196,19 @@ func (s *Store) Jobs(ctx context.Context) ([]Definition, error) {
 		jobs = append(jobs, d)
 	}
 	return jobs, nil
+}
+
+// JobNames are the names of every job that has a status, in order.
+func (s *Store) JobNames(ctx context.Context) ([]string, error) {
+	kvs, _, err := s.list(ctx, s.keys.Statuses(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(kvs))
+	for i, kv := range kvs {
+		names[i] = s.keys.JobOfStatus(string(kv.Key))
+	}
+	return names, nil
 }
 
 // NewUID is a new job's creation id.

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -137,6 +138,11 @@ func (k Keys) Cancels() string { return k.Requests() + "cancel/" }
 // Cancel is the request to cancel a run. There is one for each run, so whatever ends the run can delete it
 // without having heard of it.
 func (k Keys) Cancel(job, run string) string { return k.Cancels() + job + "/" + run }
+
+// Resign is the request to end a term of that revision.
+func (k Keys) Resign(term int64) string {
+	return k.Requests() + "resign/" + strconv.FormatInt(term, 10)
+}
 
 // CanceledAt is the run that the request at key wants canceled, as job/run.
 func (k Keys) CanceledAt(key string) string { return strings.TrimPrefix(key, k.Cancels()) }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -19,9 +20,9 @@ const (
 
 // list reads every key under prefix, in pages, all at one revision. Should that revision be compacted
 // away in between, it starts over.
-func (s *Store) list(ctx context.Context, prefix string) ([]*mvccpb.KeyValue, int64, error) {
+func (s *Store) list(ctx context.Context, prefix string, opts ...clientv3.OpOption) ([]*mvccpb.KeyValue, int64, error) {
 	for range 3 {
-		kvs, rev, err := s.listAt(ctx, prefix)
+		kvs, rev, err := s.listAt(ctx, prefix, opts)
 		if !errors.Is(err, rpctypes.ErrCompacted) {
 			return kvs, rev, err
 		}
@@ -29,10 +30,10 @@ func (s *Store) list(ctx context.Context, prefix string) ([]*mvccpb.KeyValue, in
 	return nil, 0, fmt.Errorf("list %s: compacted again and again while reading", prefix)
 }
 
-func (s *Store) listAt(ctx context.Context, prefix string) (kvs []*mvccpb.KeyValue, rev int64, err error) {
+func (s *Store) listAt(ctx context.Context, prefix string, opts []clientv3.OpOption) (kvs []*mvccpb.KeyValue, rev int64, err error) {
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	for from := prefix; ; {
-		resp, err := s.rangeOnce(ctx, from, end, pageSize, clientv3.WithRev(rev))
+		resp, err := s.rangeOnce(ctx, from, end, pageSize, append(slices.Clip(opts), clientv3.WithRev(rev))...)
 		if err != nil {
 			return nil, 0, fmt.Errorf("list %s: %w", prefix, err)
 		}

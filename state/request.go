@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,15 +23,16 @@ const (
 	AskRetry    RequestKind = "retry"    // do a run that is over once more, as a new run
 	AskBackfill RequestKind = "backfill" // run the scheduled times of a range in the past, one after the other
 	AskCancel   RequestKind = "cancel"   // end a run
+	AskResign   RequestKind = "resign"   // have the leader hand over; see Store.AskToResign
 )
 
-// Request is something that people, or another program, ask of a job. It is a key until it is acted on, and
+// Request is something that people, or another program, ask of a job, or of the leader. It is a key until it is acted on, and
 // goes in the transaction that acts on it: so it is acted on once, whoever leads and however often that
 // changes.
 type Request struct {
 	Kind   RequestKind `json:"kind"`
-	ID     string      `json:"id,omitempty"` // of a trigger and a retry: of the run that comes of it
-	Job    string      `json:"job"`
+	ID     string      `json:"id,omitempty"`  // of a trigger and a retry: of the run that comes of it
+	Job    string      `json:"job,omitempty"` // none of a resign
 	Run    string      `json:"run,omitempty"` // that is to be canceled or done once more
 	By     string      `json:"by,omitempty"`
 	Reason string      `json:"reason,omitempty"`
@@ -51,6 +53,9 @@ type Request struct {
 	// times, and other numbers of them, than were asked for: the rest of a backfill is dropped then.
 	Schedule string `json:"schedule,omitempty"`
 	Total    int64  `json:"total,omitempty"`
+
+	// Term is the one that is to end, of a resign.
+	Term int64 `json:"term,omitempty"`
 
 	// Replaced tells a cancel that the overlap policy asked for.
 	Replaced bool `json:"replaced,omitempty"`
@@ -130,7 +135,9 @@ func (r *Request) check() error {
 		return fmt.Errorf("%w: a backfill needs a range, from %s to %s is none", ErrBadRequest, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339))
 	case r.Kind == AskBackfill && r.From.UTC().Year() < 1970:
 		return fmt.Errorf("%w: a backfill from %s: use a year from 1970 on", ErrBadRequest, r.From.UTC().Format(time.DateTime))
-	case r.Kind == AskTrigger, r.Kind == AskBackfill, r.Kind == AskCancel, r.Kind == AskRetry:
+	case r.Kind == AskResign && r.Term <= 0:
+		return fmt.Errorf("%w: resign which term?", ErrBadRequest)
+	case r.Kind == AskResign, r.Kind == AskTrigger, r.Kind == AskBackfill, r.Kind == AskCancel, r.Kind == AskRetry:
 		return nil
 	default:
 		return fmt.Errorf("%w: %q is no kind of request", ErrBadRequest, r.Kind)
@@ -279,7 +286,7 @@ func (s *Store) Withdraw(ctx context.Context, id string) (Standing, error) {
 	return DecodeRequest(resp.PrevKvs[0])
 }
 
-// Requests are those that were not acted on yet, cancels after the others, the oldest first. One that cannot
+// Requests are those that were not acted on yet, cancels and resigns after the others, the oldest first. One that cannot
 // be decoded is left out.
 func (s *Store) Requests(ctx context.Context) ([]Standing, error) {
 	kvs, _, err := s.list(ctx, s.keys.Requests())
@@ -315,12 +322,14 @@ func DecodeRequest(kv *mvccpb.KeyValue) (Standing, error) {
 	if err != nil {
 		return s, err
 	}
-	if err := CheckJobName(r.Job); err != nil {
+	if err := CheckJobName(r.Job); err != nil && r.Kind != AskResign {
 		return s, fmt.Errorf("%s: %w: %w", kv.Key, ErrBadRequest, err)
 	}
 	at := "/requests/" + r.ID
 	if r.Kind == AskCancel {
 		at = "/requests/cancel/" + r.Job + "/" + r.Run
+	} else if r.Kind == AskResign {
+		at = "/requests/resign/" + strconv.FormatInt(r.Term, 10)
 	} else if _, suffix, _ := strings.Cut(r.ID, "-"); suffix == "" {
 		at = "/?" // an id of a request has a suffix
 	} else if _, err := RunIDTime(r.ID); err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcdcron/etcdcron/internal/inspect"
+	"github.com/etcdcron/etcdcron/internal/steer"
 	"github.com/etcdcron/etcdcron/state"
 )
 
@@ -34,18 +36,16 @@ or ended in another way, 4 no such job or run.`,
 }
 
 func (c *cluster) cancel(ctx context.Context, job, id string, n note) error {
-	def, err := c.job(ctx, job)
-	if err != nil {
+	asking, stop := c.limited(ctx)
+	defer stop()
+	def, withdrawn, err := steer.Cancel(asking, c.store, job, id, n.asked(), c.o.now())
+	switch {
+	case err != nil:
 		return err
+	case withdrawn != nil:
+		return c.o.showWithdrawn(withdrawn)
 	}
-	if withdrawn, err := c.withdraw(ctx, job, id); withdrawn || err != nil {
-		return err
-	}
-	_, err = c.submit(ctx, def, state.Request{Kind: state.AskCancel, Run: id, By: n.asker(), Reason: n.reason})
-	if err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx, c.o.commandTimeout)
+	limited, cancel := c.limited(ctx)
 	defer cancel()
 	var last state.Run
 	run, err := c.watchRun(limited, job, id, func(r *state.Run) bool {
@@ -56,7 +56,7 @@ func (c *cluster) cancel(ctx context.Context, job, id string, n note) error {
 	case ctx.Err() != nil:
 		return &failure{err: fmt.Errorf("interrupted; run %s of job %s is to be canceled all the same", id, job), try: "etcdcron describe " + job}
 	case errors.Is(err, state.ErrNotFound):
-		return noRun(job, id)
+		return inspect.NoRun(job, id)
 	case limited.Err() != nil && last.ID != "":
 		return c.stillStopping(ctx, &def, &last)
 	case err != nil:
@@ -65,28 +65,18 @@ func (c *cluster) cancel(ctx context.Context, job, id string, n note) error {
 	return c.showCanceled(&run)
 }
 
-// withdraw takes back a request that was not acted on yet. It reports whether there was one.
-func (c *cluster) withdraw(ctx context.Context, job, id string) (bool, error) {
-	r, err := c.store.Request(ctx, id)
-	if err == nil && r.Job == job {
-		r, err = c.store.Withdraw(ctx, id)
-	}
-	switch {
-	case errors.Is(err, state.ErrNotFound), err == nil && r.Job != job:
-		return false, nil // or acted on meanwhile: it is a run now
-	case err != nil:
-		return false, err
-	}
+// showWithdrawn shows a request that was taken back.
+func (o *options) showWithdrawn(r *state.Standing) error {
 	text := fmt.Sprintf("the %s was not acted on yet", r.Kind)
 	if r.Kind == state.AskBackfill {
 		text = fmt.Sprintf("%d of %d runs of the backfill had begun; the others will not run", r.Done, r.Total)
 	}
-	return true, c.o.show(asked{Job: job, ID: id, Status: isWithdrawn}, text)
+	return o.show(steer.Asked{Job: r.Job, ID: r.ID, Status: steer.Withdrawn}, text)
 }
 
 // stillStopping shows a run that has not ended in the time that a command waits.
 func (c *cluster) stillStopping(ctx context.Context, def *state.Definition, r *state.Run) error {
-	if err := c.o.show(came(r), "it is to be canceled, and has not ended yet"); err != nil {
+	if err := c.o.show(steer.Came(r), "it is to be canceled, and has not ended yet"); err != nil {
 		return err
 	}
 	if leads, err := c.leads(ctx); err == nil && !leads {
@@ -104,15 +94,15 @@ func (c *cluster) showCanceled(r *state.Run) error {
 		if r.Attempt > 0 {
 			text = "it ran for " + millis(r.DurationMS)
 		}
-		return c.o.show(came(r), text)
+		return c.o.show(steer.Came(r), text)
 	}
 	if !c.o.forPeople() {
-		if err := c.o.show(came(r), ""); err != nil {
+		if err := c.o.show(steer.Came(r), ""); err != nil {
 			return err
 		}
 	}
 	return &failure{
-		err: fmt.Errorf("run %s of job %s was not canceled: it %s before it could be stopped", r.ID, r.Job, ended(r)),
+		err: fmt.Errorf("run %s of job %s was not canceled: it %s before it could be stopped", r.ID, r.Job, inspect.Ended(r)),
 		try: fmt.Sprintf("etcdcron history %s -n 1", r.Job),
 	}
 }

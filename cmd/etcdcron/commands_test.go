@@ -16,6 +16,7 @@ import (
 
 	"github.com/etcdcron/etcdcron/internal/app"
 	"github.com/etcdcron/etcdcron/internal/config"
+	"github.com/etcdcron/etcdcron/internal/fault"
 	"github.com/etcdcron/etcdcron/leader"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -45,10 +46,10 @@ func TestExitCode(t *testing.T) {
 	t.Parallel()
 	for want, errs := range map[int][]error{
 		exitOK:           {nil},
-		exitFailed:       {errors.New("x"), leader.ErrNoLeader, context.Canceled, state.ErrBadRecord},
+		exitFailed:       {errors.New("x"), leader.ErrNoLeader, context.Canceled, state.ErrBadRecord, &fault.Error{Kind: fault.Paused, Err: context.DeadlineExceeded}},
 		exitNoConnection: {app.ErrNoConnection, context.DeadlineExceeded, rpctypes.ErrNoLeader, rpctypes.ErrTimeout, status.Error(codes.Unavailable, "x")},
-		exitBadInput:     {app.ErrBadInput, config.FaultErrors{{Err: errors.New("x")}}, state.CheckJobName("a/b"), &failure{err: errors.New("x"), code: exitBadInput}},
-		exitNotFound:     {state.ErrNotFound},
+		exitBadInput:     {app.ErrBadInput, config.FaultErrors{{Err: errors.New("x")}}, state.CheckJobName("a/b"), &failure{err: errors.New("x"), code: exitBadInput}, &fault.Error{Kind: fault.BadInput, Err: errors.New("x")}},
+		exitNotFound:     {state.ErrNotFound, &fault.Error{Kind: fault.NotFound, Err: errors.New("x")}},
 		exitUsage:        {&failure{err: state.ErrNotFound, code: exitUsage}},
 	} {
 		for _, err := range errs {
@@ -68,6 +69,7 @@ func TestReport(t *testing.T) {
 	}{
 		"plain":       {errors.New("it broke"), "error: it broke\n"},
 		"a hint":      {&failure{err: errors.New("it broke"), try: "again"}, "error: it broke\ntry: again\n"},
+		"a fault":     {&fault.Error{Kind: fault.Paused, Err: errors.New("it is paused"), Hint: "resume it"}, "error: it is paused\ntry: resume it\n"},
 		"more lines":  {errors.New("one\ntwo"), "error: one\n       two\n"},
 		"escapes":     {errors.New("\x1b]0;title\a"), "error: \uFFFD]0;title\uFFFD\n"},
 		"interrupted": {fmt.Errorf("read: %w", context.Canceled), "error: interrupted\n"},

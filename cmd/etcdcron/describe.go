@@ -12,16 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcdcron/etcdcron/cronrunner"
+	"github.com/etcdcron/etcdcron/internal/inspect"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
 
-// How much describe shows.
-const (
-	describedTimes = 5
-	describedRuns  = 5
-	describedLines = 10 // of the last run's output
-)
+// describedLines is how much describe shows of the last run's output.
+const describedLines = 10
 
 func newDescribeCommand(o *options) *cobra.Command {
 	return &cobra.Command{
@@ -37,58 +34,23 @@ and the end of what the last one that is over has printed.`,
 	}
 }
 
-// description is a job with everything around it.
-type description struct {
-	Definition state.Spec      `json:"definition"`
-	Status     state.JobStatus `json:"status"`
-	Control    state.Control   `json:"control"`
-	Requests   []state.Request `json:"requests"` // not acted on yet
-	Next       []time.Time     `json:"next"`     // none when it will not run: paused, retired, invalid
-	Live       []liveRun       `json:"live"`     // the runs that are running
-	Runs       []state.Run     `json:"runs"`
-	Invalid    *string         `json:"invalid"`
-}
-
 func (c *cluster) describe(ctx context.Context, name string) error {
-	def, err := c.job(ctx, name)
-	if err != nil {
-		return err
-	}
-	page, err := c.store.History(ctx, name, "", describedRuns)
-	if err != nil {
-		return err
-	}
-	requests, err := c.requests(ctx, name)
-	if err != nil {
-		return err
-	}
-	live, err := c.live(ctx, &def)
-	if err != nil {
-		return err
-	}
 	now := c.o.now()
-	d := description{
-		Definition: def.Spec, Status: def.View.Status, Control: def.Control, Live: live,
-		Requests: requests, Next: []time.Time{}, Runs: append([]state.Run{}, page.Runs...),
+	d, err := inspect.Describe(ctx, c.store, name, now)
+	if err != nil {
+		return err
 	}
-	outlook, err := outlookOf(def)
-	switch {
-	case err != nil:
-		d.Invalid = unlessZero(err.Error())
-	case !def.Control.Paused && !def.Spec.Retired:
-		d.Next = outlook.times(now, describedTimes)
-	}
-	if err := one(c.o, d, func() error { return c.o.describeText(&d, now) }); err != nil {
+	if err := one(c.o, d, func() error { return c.o.describeText(d, now) }); err != nil {
 		return err
 	}
 	c.noteNoLeader(ctx)
 	return nil
 }
 
-func (o *options) describeText(d *description, now time.Time) error {
+func (o *options) describeText(d *inspect.Description, now time.Time) error {
 	screen := o.screen(o.stdout)
 	var b bytes.Buffer
-	for _, line := range d.lines(now) {
+	for _, line := range descriptionLines(d, now) {
 		label := line.label + ":"
 		for text := range strings.SplitSeq(line.text, "\n") {
 			if line.text != "" {
@@ -138,7 +100,7 @@ type labeled struct {
 	style       term.Style
 }
 
-func (d *description) lines(now time.Time) []labeled {
+func descriptionLines(d *inspect.Description, now time.Time) []labeled {
 	spec, st := &d.Definition, &d.Status
 	lines := []labeled{
 		{label: "Job", text: spec.Name},
@@ -164,7 +126,7 @@ func (d *description) lines(now time.Time) []labeled {
 			labeled{label: "Limits", text: fmt.Sprintf("timeout %s, lock TTL %s, grace %s", elapsed(spec.Timeout), elapsed(spec.LockTTL), elapsed(spec.Grace))},
 		)
 	}
-	state, style := d.state(now)
+	state, style := stateText(d, now)
 	lines = append(lines, labeled{label: "State", text: state, style: style},
 		labeled{label: "Running", text: liveText(d.Live, now)},
 		labeled{label: "Requests", text: requestsText(d.Requests, now)})
@@ -178,8 +140,8 @@ func (d *description) lines(now time.Time) []labeled {
 	)
 }
 
-// state says in words whether the job runs.
-func (d *description) state(now time.Time) (string, term.Style) {
+// stateText says in words whether the job runs.
+func stateText(d *inspect.Description, now time.Time) (string, term.Style) {
 	var parts []string
 	style := term.Style("")
 	if d.Status.Running > 0 {
@@ -196,28 +158,13 @@ func (d *description) state(now time.Time) (string, term.Style) {
 	case d.Definition.Retired:
 		parts, style = append(parts, "retired: the leader no longer has it"), term.Caution
 	case c.Paused:
-		parts, style = append(parts, pausedText(c, now)), term.Caution
+		parts, style = append(parts, inspect.Paused(c, now)), term.Caution
 	case len(parts) == 0 && d.Invalid == nil && len(d.Next) == 0:
 		parts, style = append(parts, "over: it is not due any more"), term.Faint
 	case len(parts) == 0:
 		parts = append(parts, "idle")
 	}
 	return strings.Join(parts, "; "), style
-}
-
-// pausedText says by whom a job was paused, when and why.
-func pausedText(c *state.Control, now time.Time) string {
-	text := "paused"
-	if c.By != "" {
-		text += " by " + c.By
-	}
-	if !c.At.IsZero() {
-		text += " " + ago(c.At, now)
-	}
-	if c.Reason != "" {
-		text += ": " + c.Reason
-	}
-	return text
 }
 
 // scheduleText is the schedule as it was written, and in words.
@@ -234,7 +181,7 @@ func boundText(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return instant(t) + ", " + term.Relative(t, now)
+	return term.Instant(t) + ", " + term.Relative(t, now)
 }
 
 func maxRunsText(spec *state.Spec, st *state.JobStatus) string {
@@ -316,7 +263,7 @@ func totals(st *state.JobStatus) string {
 func reasons(counts map[string]int64) string {
 	texts := make(map[string]int64, len(counts))
 	for reason, n := range counts {
-		texts[reasonText(reason)] += n
+		texts[inspect.Reason(reason)] += n
 	}
 	return pairs(texts, ": ")
 }

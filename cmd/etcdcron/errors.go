@@ -18,6 +18,8 @@ import (
 
 	"github.com/etcdcron/etcdcron/internal/app"
 	"github.com/etcdcron/etcdcron/internal/config"
+	"github.com/etcdcron/etcdcron/internal/fault"
+	"github.com/etcdcron/etcdcron/internal/inspect"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -33,7 +35,8 @@ const (
 	exitUsage        = 128
 )
 
-// failure is an error for a person: with what to try, and the exit code unless the error itself has one.
+// failure is an error of the command line alone: with what to try, and the exit code unless the error itself has
+// one. What is wrong with a job, a run or what was asked of them is a [fault.Error].
 type failure struct {
 	err  error
 	code int
@@ -46,12 +49,15 @@ func (f *failure) Unwrap() error { return f.err }
 // exitCode is the one place where errors become exit codes.
 func exitCode(err error) int {
 	f, coded := errors.AsType[*failure](err)
+	told := fault.Of(err)
 	_, faulty := errors.AsType[config.FaultErrors](err)
 	switch {
 	case err == nil:
 		return exitOK
 	case coded && f.code != 0:
 		return f.code
+	case told != nil:
+		return exitCodeOf(told.Kind)
 	case errors.Is(err, app.ErrNoConnection), unreachable(err):
 		return exitNoConnection
 	case errors.Is(err, app.ErrBadInput), faulty, errors.Is(err, state.ErrBadName), errors.Is(err, state.ErrBadRequest):
@@ -61,6 +67,20 @@ func exitCode(err error) int {
 	default:
 		return exitFailed
 	}
+}
+
+// exitCodeOf is the exit code of a kind of fault.
+func exitCodeOf(kind fault.Kind) int {
+	switch kind {
+	case fault.BadInput:
+		return exitBadInput
+	case fault.NotFound, fault.NotLeading:
+		return exitNotFound
+	case fault.NoConnection, fault.UnknownOutcome, fault.Unavailable:
+		return exitNoConnection
+	case fault.Paused, fault.Retired, fault.Invalid, fault.RunOver, fault.RunNotOver, fault.Interrupted:
+	}
+	return exitFailed
 }
 
 // unreachable reports whether err is an etcd that went away, or has no quorum, after it was reached.
@@ -88,6 +108,8 @@ func (o *options) report(err error) int {
 	}
 	if f, ok := errors.AsType[*failure](err); ok {
 		try = f.try
+	} else if told := fault.Of(err); told != nil {
+		try = told.Hint
 	}
 	if faults, ok := errors.AsType[config.FaultErrors](err); ok && faults[0].Line > 0 {
 		for _, fault := range faults { // as compilers do, so that editors find the place
@@ -165,7 +187,7 @@ func aJobAndRun(cmd *cobra.Command, args []string) error {
 	if err := state.CheckJobName(args[0]); err != nil {
 		return err
 	}
-	return checkRunID(args[0], args[1])
+	return inspect.CheckRunID(args[0], args[1])
 }
 
 // knownCommand is the root's check of its arguments: cobra gives it those that are no command.

@@ -10,6 +10,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdcron/etcdcron/internal/inspect"
+	"github.com/etcdcron/etcdcron/internal/steer"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -88,17 +90,19 @@ func over(r *state.Run) bool     { return r.Status.Final() }
 
 // start asks for a run and shows what came of it: as soon as it was acted on or, when following, when the run
 // is over.
-func (c *cluster) start(ctx context.Context, def state.Definition, r state.Request, follow bool) error {
-	r, err := c.submit(ctx, def, r)
+func (c *cluster) start(ctx context.Context, follow bool, ask func(context.Context) (state.Request, error)) error {
+	asking, stop := c.limited(ctx)
+	defer stop()
+	r, err := ask(asking)
 	if err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, c.o.commandTimeout)
+	limited, cancel := c.limited(ctx)
 	defer cancel()
 	err = c.untilActed(limited, r.ID, nil)
 	if err != nil && ctx.Err() == nil {
 		if !follow {
-			err := c.o.show(asked{Job: r.Job, ID: r.ID, Status: isRequested}, "")
+			err := c.o.show(steer.Asked{Job: r.Job, ID: r.ID, Status: steer.Requested}, "")
 			c.hintWaiting(ctx)
 			return err
 		}
@@ -123,7 +127,7 @@ func (c *cluster) start(ctx context.Context, def state.Definition, r state.Reque
 	case run.Status == state.Skipped:
 		return c.notRun(ctx, &run, exitFailed)
 	}
-	return c.o.show(came(&run), standingText(&run))
+	return c.o.show(steer.Came(&run), standingText(&run))
 }
 
 // notBegun is the error of a request that is gone and that no run came of.
@@ -140,7 +144,7 @@ func standingText(r *state.Run) string {
 	case r.Status == state.Pending:
 		return "it waits until the job is idle"
 	case r.Reason != "":
-		return reasonText(r.Reason)
+		return inspect.Reason(r.Reason)
 	}
 	return ""
 }
@@ -148,11 +152,11 @@ func standingText(r *state.Run) string {
 // notRun shows a run that was skipped, and why.
 func (c *cluster) notRun(ctx context.Context, r *state.Run, code int) error {
 	if !c.o.forPeople() { // they read the error
-		if err := c.o.show(came(r), ""); err != nil {
+		if err := c.o.show(steer.Came(r), ""); err != nil {
 			return err
 		}
 	}
-	why, try := reasonText(r.Reason), "etcdcron describe "+r.Job
+	why, try := inspect.Reason(r.Reason), "etcdcron describe "+r.Job
 	def, err := c.store.Job(ctx, r.Job)
 	if err == nil {
 		why, try = whyNot(r, &def)
@@ -182,7 +186,7 @@ func whyNot(r *state.Run, def *state.Definition) (why, try string) {
 	case state.ReasonPaused:
 		return "the job was paused meanwhile", "etcdcron resume " + r.Job
 	}
-	return reasonText(r.Reason), describe
+	return inspect.Reason(r.Reason), describe
 }
 
 // followRun shows what a run prints, and how it ends. It goes on until the run is over or ctx ends, which
@@ -217,7 +221,7 @@ func (o *options) hintChange(was, r *state.Run) {
 	switch {
 	case !r.RetryAt.IsZero():
 		if !r.RetryAt.Equal(was.RetryAt) {
-			o.hintf("attempt %d of run %s failed: %s; the next one begins %s", r.Attempt, r.ID, firstLine(r.Error), ago(r.RetryAt, o.now()))
+			o.hintf("attempt %d of run %s failed: %s; the next one begins %s", r.Attempt, r.ID, firstLine(r.Error), term.Ago(r.RetryAt, o.now()))
 		}
 	case r.Status == state.Pending && was.Status != state.Pending:
 		o.hintf("run %s waits until the job is idle", r.ID)
@@ -240,7 +244,7 @@ func (o *options) showEnd(r *state.Run) error {
 		if _, err := o.stdout.Write(b.Bytes()); err != nil || r.Status != state.Succeeded {
 			return err // the error says how it ended
 		}
-		return o.show(came(r), "it took "+millis(r.DurationMS))
+		return o.show(steer.Came(r), "it took "+millis(r.DurationMS))
 	})
 	if err != nil || r.Status == state.Succeeded {
 		return err
@@ -250,7 +254,7 @@ func (o *options) showEnd(r *state.Run) error {
 
 // runFailed is the error of a run that did not succeed.
 func runFailed(r *state.Run) error {
-	text := fmt.Sprintf("run %s of job %s %s", r.ID, r.Job, ended(r))
+	text := fmt.Sprintf("run %s of job %s %s", r.ID, r.Job, inspect.Ended(r))
 	if note := noteCell(r, false); note != "" {
 		text += ": " + note
 	}

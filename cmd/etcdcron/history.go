@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcdcron/etcdcron/internal/inspect"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -53,22 +53,9 @@ func checkCount(cmd *cobra.Command, n int) error {
 }
 
 func (c *cluster) history(ctx context.Context, job, before string, n int) error {
-	var runs []state.Run
-	cursor := before
-	for len(runs) < n {
-		page, err := c.store.History(ctx, job, cursor, n-len(runs))
-		if err != nil {
-			return err
-		}
-		runs = append(runs, page.Runs...)
-		if cursor = page.Next; cursor == "" {
-			break
-		}
-	}
-	if len(runs) == 0 && before == "" { // a job that has not run yet, or none at all
-		if _, err := c.job(ctx, job); err != nil {
-			return err
-		}
+	runs, cursor, err := inspect.History(ctx, c.store, job, before, n)
+	if err != nil {
+		return err
 	}
 	now := c.o.now()
 	if err := list(c.o, runs, func() *term.Table { return runTable(runs, now, c.o.output.value == asWide) }); err != nil {
@@ -91,21 +78,13 @@ func runTable(runs []state.Run, now time.Time, wide bool) *term.Table {
 	for i := range runs {
 		r := &runs[i]
 		if wide {
-			table.Row(r.ID, statusCell(r.Status), string(r.Trigger), instant(r.ScheduledAt), instant(r.StartedAt), latenessCell(r),
+			table.Row(r.ID, statusCell(r.Status), string(r.Trigger), term.Instant(r.ScheduledAt), term.Instant(r.StartedAt), latenessCell(r),
 				durationCell(r, now), some(int64(r.Attempt)), r.Instance, r.RequestedBy, wideNote(r))
 		} else {
 			table.Row(r.ID, statusCell(r.Status), term.Relative(r.ScheduledAt, now), durationCell(r, now), noteCell(r, false))
 		}
 	}
 	return table
-}
-
-// instant is a time as JSON has it.
-func instant(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 func latenessCell(r *state.Run) string {
@@ -162,7 +141,7 @@ func noteCell(r *state.Run, hasAttempt bool) string {
 		parts = append(parts, fmt.Sprintf("attempt %d", r.Attempt))
 	}
 	if r.Reason != "" && (r.Error == "" || !inError(r.Reason)) {
-		parts = append(parts, reasonText(r.Reason))
+		parts = append(parts, inspect.Reason(r.Reason))
 	}
 	if r.Error != "" {
 		parts = append(parts, firstLine(r.Error))
@@ -174,25 +153,6 @@ func noteCell(r *state.Run, hasAttempt bool) string {
 func inError(reason string) bool {
 	return reason == state.ReasonRequested || reason == state.ReasonReplaced
 }
-
-// reasonTexts are the reasons that do not say it themselves.
-var reasonTexts = map[string]string{
-	state.ReasonOverlap:      "still running",
-	state.ReasonCatchUp:      "passed while nobody led",
-	state.ReasonSuperseded:   "a newer time ran instead",
-	state.ReasonWindow:       "older than the catch-up window",
-	state.ReasonInstanceLost: "instance lost",
-	state.ReasonDrain:        "instance stopped",
-	state.ReasonQueueFull:    "too many waiting already",
-	state.ReasonRetired:      "its job was removed",
-	state.ReasonRecordLost:   "its record was lost",
-	state.ReasonCoalesced:    "one that waits stands for it",
-	state.ReasonReplaced:     "a newer run took its place",
-	state.ReasonLimit:        "more than are caught up",
-	state.ReasonRequested:    "on request",
-}
-
-func reasonText(reason string) string { return cmp.Or(reasonTexts[reason], reason) }
 
 // firstLine is the first line of a text, with a sign that there are more.
 func firstLine(text string) string {

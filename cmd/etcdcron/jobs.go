@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/etcdcron/etcdcron/cronrunner"
+	"github.com/etcdcron/etcdcron/internal/inspect"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -39,14 +38,14 @@ func (c *cluster) jobs(ctx context.Context, all bool) error {
 		return err
 	}
 	now, retired := c.o.now(), 0
-	summaries := make([]jobSummary, 0, len(defs))
+	summaries := make([]inspect.Job, 0, len(defs))
 	kept := defs[:0]
 	for _, def := range defs {
 		if def.Spec.Retired && !all {
 			retired++
 			continue
 		}
-		summaries = append(summaries, summarize(def, now))
+		summaries = append(summaries, inspect.Summarize(def, now))
 		kept = append(kept, def)
 	}
 	if err := list(c.o, summaries, func() *term.Table { return jobTable(summaries, kept, now, c.o.output.value == asWide) }); err != nil {
@@ -74,97 +73,7 @@ func (c *cluster) noteNoLeader(ctx context.Context) {
 	}
 }
 
-// jobSummary is a job in a list. What is not known yet is null.
-type jobSummary struct {
-	Name           string           `json:"name"`
-	Schedule       string           `json:"schedule"`
-	TimeZone       string           `json:"time_zone"`
-	Paused         bool             `json:"paused"`
-	Running        int              `json:"running"`
-	Pending        int              `json:"pending"`
-	NextRunAt      *time.Time       `json:"next_run_at"` // null when it will not run: paused, retired, invalid
-	LastStatus     *state.RunStatus `json:"last_status"`
-	LastStartedAt  *time.Time       `json:"last_started_at"`
-	LastFinishedAt *time.Time       `json:"last_finished_at"`
-	LastDurationMS *int64           `json:"last_duration_ms"`
-	LastError      *string          `json:"last_error"`
-	SkippedTotal   int64            `json:"skipped_total"`
-	MissedTotal    int64            `json:"missed_total"`
-	SucceededTotal int64            `json:"succeeded_total"`
-	FailedTotal    int64            `json:"failed_total"`
-	SuccessRate    *float64         `json:"success_rate"` // from 0 to 1
-	Description    string           `json:"description"`
-	Target         string           `json:"target"`
-	Source         string           `json:"source"`
-	Retired        bool             `json:"retired"`
-	Invalid        *string          `json:"invalid"` // why the job cannot be run as it stands in etcd
-}
-
-func summarize(def state.Definition, now time.Time) jobSummary {
-	spec, st := &def.Spec, &def.View.Status
-	s := jobSummary{
-		Name: spec.Name, Schedule: spec.Schedule, TimeZone: spec.TimeZone,
-		Paused: def.Control.Paused, Running: st.Running, Pending: st.Pending,
-		LastStatus: unlessZero(st.LastStatus), LastStartedAt: unlessZero(st.LastStartedAt),
-		LastFinishedAt: unlessZero(st.LastFinishedAt), LastError: unlessZero(st.LastError),
-		SkippedTotal: st.SkippedTotal, MissedTotal: st.MissedTotal,
-		SucceededTotal: st.SucceededTotal, FailedTotal: st.FailedTotal,
-		Description: spec.Description, Target: spec.Target, Source: spec.Source, Retired: spec.Retired,
-	}
-	if s.LastFinishedAt != nil {
-		s.LastDurationMS = &st.LastDurationMS
-	}
-	if rate, ok := st.SuccessRate(); ok {
-		s.SuccessRate = &rate
-	}
-	outlook, err := outlookOf(def)
-	switch {
-	case err != nil:
-		s.Invalid = unlessZero(err.Error())
-	case s.Paused || s.Retired:
-	case st.NextRunAt.After(now):
-		s.NextRunAt = &st.NextRunAt
-	default: // what is recorded is over: nobody leads
-		if next := outlook.times(now, 1); len(next) > 0 {
-			s.NextRunAt = &next[0]
-		}
-	}
-	return s
-}
-
-// outlook is what a job's schedule has yet to yield: when the job is due, and for how many runs.
-type outlook struct {
-	due  *cronrunner.Schedule
-	left int64
-}
-
-// outlookOf is a job's outlook. Its error says why the job is invalid.
-func outlookOf(def state.Definition) (outlook, error) {
-	switch {
-	case def.Broken != nil:
-		return outlook{}, def.Broken
-	case def.SpecRev == 0:
-		return outlook{}, errors.New("its definition is not there")
-	}
-	due, err := cronrunner.DueTimes(&def.Spec)
-	return outlook{due: due, left: cronrunner.RunsLeft(&def.Spec, &def.View.Status)}, err
-}
-
-// times are the next n times at which the job is due after from; fewer if it will not be due so often.
-func (o outlook) times(from time.Time, n int) []time.Time {
-	return times(o.due, from, int(min(int64(n), o.left)))
-}
-
-// times are the next n times of a schedule after from; fewer if it ends.
-func times(schedule *cronrunner.Schedule, from time.Time, n int) []time.Time {
-	next := make([]time.Time, 0, min(n, 1000))
-	for t := schedule.Next(from); len(next) < n && !t.IsZero(); t = schedule.Next(t) {
-		next = append(next, t.UTC())
-	}
-	return next
-}
-
-func jobTable(jobs []jobSummary, defs []state.Definition, now time.Time, wide bool) *term.Table {
+func jobTable(jobs []inspect.Job, defs []state.Definition, now time.Time, wide bool) *term.Table {
 	header := []string{"NAME", "SCHEDULE", "ZONE", "RUNNING", "NEXT", "LAST", "RESULT", "SUCCESS"}
 	if wide {
 		header = append(header, "SKIPPED", "MISSED", "OVERLAP", "CATCH-UP", "RECOVERY", "TIMEOUT", "LOCK-TTL", "SOURCE", "TARGET")
@@ -177,7 +86,7 @@ func jobTable(jobs []jobSummary, defs []state.Definition, now time.Time, wide bo
 			nextCell(j, now), lastCell(j, now), resultCell(j), rate(j.SuccessRate),
 		}
 		if wide {
-			spec := &defs[i].Spec
+			spec := &defs[i].Spec //nolint:gosec // there is one for each job
 			row = append(row, some(j.SkippedTotal), some(j.MissedTotal), spec.Overlap, spec.CatchUp, spec.Recovery,
 				elapsed(spec.Timeout), elapsed(spec.LockTTL), spec.Source, firstLine(spec.Target))
 		}
@@ -187,14 +96,14 @@ func jobTable(jobs []jobSummary, defs []state.Definition, now time.Time, wide bo
 }
 
 // runningCell is how many runs are running, and how many wait for them.
-func runningCell(j *jobSummary) string {
+func runningCell(j *inspect.Job) string {
 	if j.Pending == 0 {
 		return some(int64(j.Running))
 	}
 	return fmt.Sprintf("%d, %d waiting", j.Running, j.Pending)
 }
 
-func nextCell(j *jobSummary, now time.Time) any {
+func nextCell(j *inspect.Job, now time.Time) any {
 	switch {
 	case j.Invalid != nil:
 		return term.Styled(term.Bad, "never: invalid")
@@ -208,7 +117,7 @@ func nextCell(j *jobSummary, now time.Time) any {
 	return term.Relative(*j.NextRunAt, now)
 }
 
-func lastCell(j *jobSummary, now time.Time) any {
+func lastCell(j *inspect.Job, now time.Time) any {
 	switch {
 	case j.LastFinishedAt != nil:
 		return term.Relative(*j.LastFinishedAt, now)
@@ -218,7 +127,7 @@ func lastCell(j *jobSummary, now time.Time) any {
 	return ""
 }
 
-func resultCell(j *jobSummary) any {
+func resultCell(j *inspect.Job) any {
 	switch {
 	case j.Invalid != nil:
 		return term.Styled(term.Bad, "invalid")
@@ -269,12 +178,4 @@ func elapsed(d state.Duration) string {
 		return ""
 	}
 	return term.Elapsed(time.Duration(d))
-}
-
-func unlessZero[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
 }

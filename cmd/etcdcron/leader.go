@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcdcron/etcdcron/internal/inspect"
 	"github.com/etcdcron/etcdcron/internal/term"
-	"github.com/etcdcron/etcdcron/leader"
 )
 
 func newLeaderCommand(o *options) *cobra.Command {
@@ -29,14 +27,9 @@ Exit codes: 0 somebody leads, 2 no connection, 4 nobody leads.`,
 }
 
 func (c *cluster) showLeader(ctx context.Context) error {
-	info, err := c.leader(ctx)
-	if errors.Is(err, leader.ErrNoLeader) {
-		return &failure{
-			err:  fmt.Errorf("nobody leads under %s", c.keys.Root()),
-			code: exitNotFound,
-			try:  "etcdcron serve -c FILE starts an instance; when one has just stopped, another leads within seconds",
-		}
-	}
+	limited, cancel := c.limited(ctx)
+	defer cancel()
+	info, err := inspect.Leader(limited, c.client, c.keys)
 	if err != nil {
 		return err
 	}

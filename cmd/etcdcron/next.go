@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcdcron/etcdcron/cronrunner"
+	"github.com/etcdcron/etcdcron/internal/inspect"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -65,17 +66,17 @@ func (o *options) nextOfSchedule(expr string, q nextQuestion) error {
 	if o.forPeople() {
 		fmt.Fprintf(o.stdout, "%s\n\n", term.Clean(schedule.Words()))
 	}
-	return o.showNext(outlook{due: schedule, left: int64(q.n)}, q)
+	return o.showNext(inspect.Outlook{Due: schedule, Left: int64(q.n)}, q)
 }
 
 func (c *cluster) nextOfJob(ctx context.Context, name string, q nextQuestion) error {
-	def, err := c.job(ctx, name)
+	def, err := inspect.Lookup(ctx, c.store, name)
 	if err != nil {
 		return err
 	}
-	outlook, err := outlookOf(def)
+	outlook, err := inspect.OutlookOf(def)
 	if err != nil {
-		return fmt.Errorf("job %s is invalid: %w", name, err)
+		return inspect.InvalidJob(name, err)
 	}
 	if err := c.o.showNext(outlook, q); err != nil {
 		return err
@@ -89,13 +90,13 @@ func (c *cluster) nextOfJob(ctx context.Context, name string, q nextQuestion) er
 	return nil
 }
 
-func (o *options) showNext(outlook outlook, q nextQuestion) error {
+func (o *options) showNext(outlook inspect.Outlook, q nextQuestion) error {
 	from := time.Time(q.from)
 	if from.IsZero() {
 		from = o.now()
 	}
-	next := outlook.times(from, q.n)
-	zone, err := time.LoadLocation(outlook.due.Zone())
+	next := outlook.Times(from, q.n)
+	zone, err := time.LoadLocation(outlook.Due.Zone())
 	if err != nil {
 		zone = time.UTC
 	}
@@ -103,10 +104,10 @@ func (o *options) showNext(outlook outlook, q nextQuestion) error {
 		return err
 	}
 	switch {
-	case outlook.left == 0:
+	case outlook.Left == 0:
 		o.hintf("it does not fire any more: it has had all the runs that it may have")
 	case len(next) == 0:
-		o.hintf("it does not fire any more after %s", instant(from))
+		o.hintf("it does not fire any more after %s", term.Instant(from))
 	}
 	return nil
 }
@@ -114,7 +115,7 @@ func (o *options) showNext(outlook outlook, q nextQuestion) error {
 func timeTable(next []time.Time, zone *time.Location, now time.Time) *term.Table {
 	table := term.NewTable("LOCAL", "UTC", "WHEN")
 	for _, t := range next {
-		table.Row(local(t, zone), instant(t), term.Relative(t, now))
+		table.Row(local(t, zone), term.Instant(t), term.Relative(t, now))
 	}
 	return table
 }
@@ -127,7 +128,7 @@ func local(t time.Time, zone *time.Location) string {
 // instantFlag is a flag that takes an RFC 3339 instant. The zero value is not given.
 type instantFlag time.Time
 
-func (f *instantFlag) String() string { return instant(time.Time(*f)) }
+func (f *instantFlag) String() string { return term.Instant(time.Time(*f)) }
 func (f *instantFlag) Type() string   { return "instant" }
 
 func (f *instantFlag) Set(value string) error {

@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcdcron/etcdcron/internal/steer"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -31,51 +30,27 @@ skipped, and is not caught up.`,
 	return cmd
 }
 
-// controlled is what a job was told.
-type controlled struct {
-	Job    string    `json:"job"`
-	Paused bool      `json:"paused"`
-	Reason string    `json:"reason,omitempty"`
-	By     string    `json:"by,omitempty"`
-	At     time.Time `json:"at,omitzero"`
-}
-
 func (c *cluster) pause(ctx context.Context, name string, n note) error {
-	def, err := c.job(ctx, name)
-	if err != nil {
-		return err
-	}
-	control, err := c.steer(ctx, def, c.store.Pause, n)
+	limited, cancel := c.limited(ctx)
+	defer cancel()
+	was, control, err := steer.Pause(limited, c.store, name, n.asked())
 	if err != nil {
 		return err
 	}
 	verb := "is"
-	if def.Control.Paused {
+	if was.Control.Paused {
 		verb = "stays"
 	}
-	if err := c.o.showControl(name, control, verb+" paused: it starts nothing more until it is resumed; a run that is running goes on"); err != nil {
+	if err := c.o.showControl(control, verb+" paused: it starts nothing more until it is resumed; a run that is running goes on"); err != nil {
 		return err
 	}
-	c.noteRetired(def)
+	c.noteRetired(was)
 	return nil
 }
 
-// steer pauses or resumes a job, within the time limit of a command.
-func (c *cluster) steer(
-	ctx context.Context, def state.Definition, do func(ctx context.Context, job, by, reason string) (state.Control, error), n note,
-) (state.Control, error) {
-	limited, cancel := context.WithTimeout(ctx, c.o.commandTimeout)
-	defer cancel()
-	control, err := do(limited, def.Spec.Name, n.asker(), n.reason)
-	if errors.Is(err, state.ErrNotFound) { // removed since we looked
-		return control, c.noJob(ctx, def.Spec.Name)
-	}
-	return control, err
-}
-
-func (o *options) showControl(job string, c state.Control, text string) error {
-	return one(o, controlled{Job: job, Paused: c.Paused, Reason: c.Reason, By: c.By, At: c.At}, func() error {
-		_, err := fmt.Fprintf(o.stdout, "job %s %s\n", term.Clean(job), text)
+func (o *options) showControl(c steer.Controlled, text string) error {
+	return one(o, c, func() error {
+		_, err := fmt.Fprintf(o.stdout, "job %s %s\n", term.Clean(c.Job), text)
 		return err
 	})
 }

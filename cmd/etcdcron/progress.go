@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/etcdcron/etcdcron/internal/steer"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -16,7 +17,7 @@ import (
 // backfillEnd is how a backfill ended: how many of its runs were begun, and how many of those, as far as
 // they are on record, ended in which way.
 type backfillEnd struct {
-	asked
+	steer.Asked
 
 	Total     int64 `json:"total"`
 	Begun     int64 `json:"begun"`
@@ -29,7 +30,7 @@ type backfillEnd struct {
 const isDone = "done"
 
 // followBackfill shows how far a backfill is until its request is gone and its runs are over.
-func (c *cluster) followBackfill(ctx context.Context, r *state.Request, s *stretch) error {
+func (c *cluster) followBackfill(ctx context.Context, r *state.Request, s *steer.Stretch) error {
 	line := &changingLine{w: io.Discard}
 	if c.o.forPeople() {
 		line.w, line.terminal = c.o.stderr, c.o.screen(c.o.stderr).Width > 0
@@ -37,7 +38,7 @@ func (c *cluster) followBackfill(ctx context.Context, r *state.Request, s *stret
 	begun := r.Done
 	err := c.untilActed(ctx, r.ID, func(left state.Standing) {
 		if begun = left.Done; begun > 0 {
-			line.show(fmt.Sprintf("%d of %d begun, next %s", begun, s.total, instant(left.Next)))
+			line.show(fmt.Sprintf("%d of %d begun, next %s", begun, s.Total, term.Instant(left.Next)))
 		}
 	})
 	var runs []state.Run
@@ -54,16 +55,16 @@ func (c *cluster) followBackfill(ctx context.Context, r *state.Request, s *stret
 	case err != nil:
 		return err
 	}
-	end := backfillEnd{asked: asked{Job: r.Job, ID: r.ID, Status: isDone}, Total: s.total}
+	end := backfillEnd{Asked: steer.Asked{Job: r.Job, ID: r.ID, Status: isDone}, Total: s.Total}
 	return c.o.showBackfillEnd(end.count(runs, begun, s), s)
 }
 
 // backfilled waits until the runs of a backfill are over, and returns them, the newest first.
-func (c *cluster) backfilled(ctx context.Context, r *state.Request, s *stretch) ([]state.Run, error) {
+func (c *cluster) backfilled(ctx context.Context, r *state.Request, s *steer.Stretch) ([]state.Run, error) {
 	_, suffix, _ := strings.Cut(r.ID, "-")
-	first := state.RunID(s.first)
+	first := state.RunID(s.First)
 	var runs []state.Run
-	for cursor := state.RunID(s.last.Add(time.Second)); cursor != ""; {
+	for cursor := state.RunID(s.Last.Add(time.Second)); cursor != ""; {
 		page, err := c.store.History(ctx, r.Job, cursor, maxHistoryPage)
 		if err != nil {
 			return nil, err
@@ -97,9 +98,9 @@ func (c *cluster) backfilled(ctx context.Context, r *state.Request, s *stretch) 
 const maxHistoryPage = 500
 
 // count takes in the runs of a backfill. begun is how many had begun when its request was last seen.
-func (e *backfillEnd) count(runs []state.Run, begun int64, s *stretch) *backfillEnd {
+func (e *backfillEnd) count(runs []state.Run, begun int64, s *steer.Stretch) *backfillEnd {
 	e.Begun = max(begun, int64(len(runs)))
-	last := state.RunID(s.last)
+	last := state.RunID(s.Last)
 	whole := false
 	for i := range runs {
 		whole = whole || strings.HasPrefix(runs[i].ID, last+"-")
@@ -115,12 +116,12 @@ func (e *backfillEnd) count(runs []state.Run, begun int64, s *stretch) *backfill
 	if whole {
 		e.Begun = e.Total
 	} else {
-		e.Status = isWithdrawn
+		e.Status = steer.Withdrawn
 	}
 	return e
 }
 
-func (o *options) showBackfillEnd(e *backfillEnd, s *stretch) error {
+func (o *options) showBackfillEnd(e *backfillEnd, s *steer.Stretch) error {
 	text := count(int(e.Begun), "run")
 	if e.Begun != e.Total {
 		text = fmt.Sprintf("%d of %s begun", e.Begun, count(int(e.Total), "run"))
@@ -134,17 +135,17 @@ func (o *options) showBackfillEnd(e *backfillEnd, s *stretch) error {
 			text += fmt.Sprintf(", %d %s", n.n, n.what)
 		}
 	}
-	if err := one(o, e, func() error { return o.show(e.asked, text) }); err != nil {
+	if err := one(o, e, func() error { return o.show(e.Asked, text) }); err != nil {
 		return err
 	}
-	history := fmt.Sprintf("etcdcron history %s --before %s lists them, the newest first", e.Job, state.RunID(s.last.Add(time.Second)))
+	history := fmt.Sprintf("etcdcron history %s --before %s lists them, the newest first", e.Job, state.RunID(s.Last.Add(time.Second)))
 	switch {
 	case e.Failed+e.Canceled > 0:
 		return &failure{
 			err: fmt.Errorf("%s of backfill %s did not succeed", count(int(e.Failed+e.Canceled), "run"), e.ID), code: exitRunFailed,
 			try: history,
 		}
-	case e.Status == isWithdrawn:
+	case e.Status == steer.Withdrawn:
 		return &failure{err: fmt.Errorf("backfill %s ended early: it was withdrawn, or its job removed", e.ID), try: history}
 	}
 	return nil

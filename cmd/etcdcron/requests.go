@@ -1,28 +1,13 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
-
-// requests are what was asked of a job and not acted on yet, the oldest first, and cancels last.
-func (c *cluster) requests(ctx context.Context, job string) ([]state.Request, error) {
-	all, err := c.store.Requests(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ofJob := []state.Request{}
-	for _, r := range all {
-		if r.Job == job {
-			ofJob = append(ofJob, r.Request)
-		}
-	}
-	return ofJob, nil
-}
 
 // requestsText is a line for each request.
 func requestsText(requests []state.Request, now time.Time) string {
@@ -41,12 +26,14 @@ func requestText(r *state.Request, now time.Time) string {
 	case state.AskCancel:
 		text = r.Run + ": to be canceled"
 	case state.AskBackfill:
-		text = fmt.Sprintf("%s: backfill from %s to %s, %d of %d begun", r.ID, instant(r.From), instant(r.To), r.Done, r.Total)
+		text = fmt.Sprintf("%s: backfill from %s to %s, %d of %d begun", r.ID, term.Instant(r.From), term.Instant(r.To), r.Done, r.Total)
 		if r.Done > 0 { // before, it is where the range begins
-			text += ", next " + instant(r.Next)
+			text += ", next " + term.Instant(r.Next)
 		}
 	case state.AskTrigger:
 		text = r.ID + ": trigger"
+	case state.AskResign:
+		text = fmt.Sprintf("the leader of term %d is to resign", r.Term)
 	}
 	if len(r.Args) > 0 {
 		text += " with " + pairs(r.Args, "=")
@@ -56,7 +43,7 @@ func requestText(r *state.Request, now time.Time) string {
 	} else {
 		text += ", asked"
 	}
-	text += " " + ago(r.At, now)
+	text += " " + term.Ago(r.At, now)
 	if r.Reason != "" {
 		text += ": " + firstLine(r.Reason)
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcdcron/etcdcron/internal/inspect"
+	"github.com/etcdcron/etcdcron/internal/steer"
 	"github.com/etcdcron/etcdcron/internal/term"
 )
 
@@ -26,26 +28,24 @@ was paused is not caught up; etcdcron backfill runs it.`,
 }
 
 func (c *cluster) resume(ctx context.Context, name string, n note) error {
-	def, err := c.job(ctx, name)
+	limited, cancel := c.limited(ctx)
+	defer cancel()
+	def, control, err := steer.Resume(limited, c.store, name, n.asked())
 	if err != nil {
 		return err
 	}
 	if !def.Control.Paused && def.Broken == nil {
-		err := c.o.showControl(name, def.Control, "is not paused, so there is nothing to resume")
+		err := c.o.showControl(control, "is not paused, so there is nothing to resume")
 		c.noteRetired(def)
 		return err
 	}
-	control, err := c.steer(ctx, def, c.store.Resume, n)
-	if err != nil {
-		return err
-	}
 	text := "is resumed"
-	if outlook, err := outlookOf(def); err == nil && !def.Spec.Retired {
-		if next := outlook.times(c.o.now(), 1); len(next) > 0 {
-			text += ": it is due next at " + instant(next[0]) + ", " + term.Relative(next[0], c.o.now())
+	if outlook, err := inspect.OutlookOf(def); err == nil && !def.Spec.Retired {
+		if next := outlook.Times(c.o.now(), 1); len(next) > 0 {
+			text += ": it is due next at " + term.Instant(next[0]) + ", " + term.Relative(next[0], c.o.now())
 		}
 	}
-	if err := c.o.showControl(name, control, text); err != nil {
+	if err := c.o.showControl(control, text); err != nil {
 		return err
 	}
 	c.noteRetired(def)

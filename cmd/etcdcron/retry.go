@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcdcron/etcdcron/internal/steer"
 	"github.com/etcdcron/etcdcron/state"
 )
 
@@ -25,9 +26,9 @@ new run did not succeed.`,
 		Args:    aJobAndRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error {
-				return c.trigger(ctx, args[0], state.Request{
-					Kind: state.AskRetry, Run: args[1], By: n.asker(), Reason: n.reason,
-				}, follow)
+				return c.start(ctx, follow, func(ctx context.Context) (state.Request, error) {
+					return steer.Retry(ctx, c.store, args[0], args[1], n.asked(), o.now())
+				})
 			})
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdcron/etcdcron/cronrunner"
+	"github.com/etcdcron/etcdcron/internal/steer"
 	"github.com/etcdcron/etcdcron/state"
 	"github.com/etcdcron/etcdcron/test/etcdtest"
 )
@@ -144,7 +145,7 @@ func (f *following) end(t *testing.T) called {
 }
 
 // ask makes a request and returns what came of it.
-func (s *scene) ask(args ...string) (a asked) {
+func (s *scene) ask(args ...string) (a steer.Asked) {
 	s.t.Helper()
 	got := s.call(append(args, "-o", "json")...)
 	require.Empty(s.t, got.stderr)
@@ -190,7 +191,7 @@ func TestTrigger(t *testing.T) {
 
 	// While it runs, the overlap policy decides.
 	first := s.ask("trigger", gated)
-	require.Equal(t, asked{Job: gated, ID: first.ID, Status: "running"}, first)
+	require.Equal(t, steer.Asked{Job: gated, ID: first.ID, Status: "running"}, first)
 	got = s.call("trigger", gated)
 	require.Equal(t, exitFailed, got.code)
 	require.Empty(t, got.stdout)
@@ -291,11 +292,11 @@ func TestCancel(t *testing.T) {
 	// One that waits.
 	first, second := s.ask("trigger", queued), s.ask("trigger", queued)
 	require.Equal(t, "pending", second.Status)
-	require.Equal(t, asked{Job: queued, ID: second.ID, Status: "canceled", Reason: state.ReasonRequested}, s.ask("cancel", queued, second.ID))
+	require.Equal(t, steer.Asked{Job: queued, ID: second.ID, Status: "canceled", Reason: state.ReasonRequested}, s.ask("cancel", queued, second.ID))
 	third := s.ask("trigger", queued)
 	got = s.call("cancel", queued, third.ID)
 	require.Equal(t, "queued "+third.ID+" canceled: it had not begun\n", got.stdout)
-	require.Equal(t, asked{Job: queued, ID: first.ID, Status: "canceled", Reason: state.ReasonRequested}, s.ask("cancel", queued, first.ID))
+	require.Equal(t, steer.Asked{Job: queued, ID: first.ID, Status: "canceled", Reason: state.ReasonRequested}, s.ask("cancel", queued, first.ID))
 
 	// One that is followed elsewhere.
 	f := s.follow("runs at a-", "trigger", gated)
@@ -384,7 +385,7 @@ LOCAL +UTC +WHEN
 Mon 2026-01-05 00:00:00 \+00:00  2026-01-05T00:00:00Z  \w+ ago
 (.*\n){4}$`, got.stdout)
 	require.Equal(t, "and 19 more; nothing was asked for\n", got.stderr)
-	var p preview
+	var p steer.Preview
 	read(t, s.call(backfill(append(three, "--dry-run", "-o", "json")...)...), &p)
 	require.Equal(t, int64(3), p.Total)
 	require.Len(t, p.Times, 3)
@@ -407,10 +408,10 @@ Mon 2026-01-05 00:00:00 \+00:00  2026-01-05T00:00:00Z  \w+ ago
 	require.Equal(t, "jo", run.RequestedBy)
 
 	// Withdrawn when the first of its runs has begun: that goes on, here until it is canceled.
-	var asked askedBackfill
+	var asked steer.AskedBackfill
 	read(t, s.call(backfill(append(day, "-o", "json")...)...), &asked)
 	require.Equal(t, int64(24), asked.Total)
-	require.Equal(t, isRequested, asked.Status)
+	require.Equal(t, steer.Requested, asked.Status)
 	_, suffix, _ = strings.Cut(asked.ID, "-")
 	require.Eventually(t, func() bool {
 		r, err := s.store.Request(t.Context(), asked.ID)
@@ -479,7 +480,7 @@ func TestSteering_NobodyLeads(t *testing.T) {
 	require.Equal(t, standing, got.stderr)
 	trigger := strings.Fields(got.stdout)[1]
 	retry := s.ask(append(soon, "retry", "a", state.RunID(noon.Add(-time.Hour)))...)
-	require.Equal(t, isRequested, retry.Status)
+	require.Equal(t, steer.Requested, retry.Status)
 	got = s.call("backfill", "a", "--from", "2024-01-05T01:00:00Z", "--to", "2024-01-05T01:59:00Z")
 	require.Zero(t, got.code)
 	require.Regexp(t, `^a \S+ requested: backfill of the scheduled time 2024-01-05T01:00:00Z\n$`, got.stdout)
@@ -495,7 +496,7 @@ func TestSteering_NobodyLeads(t *testing.T) {
 	require.Len(t, description["requests"], 3)
 
 	require.Equal(t, called{stdout: "a " + trigger + " withdrawn: the trigger was not acted on yet\n"}, s.call("cancel", "a", trigger))
-	require.Equal(t, asked{Job: "a", ID: retry.ID, Status: isWithdrawn}, s.ask("cancel", "a", retry.ID))
+	require.Equal(t, steer.Asked{Job: "a", ID: retry.ID, Status: steer.Withdrawn}, s.ask("cancel", "a", retry.ID))
 	require.Equal(t, "a "+backfill+" withdrawn: 0 of 1 runs of the backfill had begun; the others will not run\n", s.call("cancel", "a", backfill).stdout)
 	require.Equal(t, exitNotFound, s.call("cancel", "a", trigger).code)
 

@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdcron/etcdcron/internal/app"
-	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/leader"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -53,34 +50,4 @@ func (c *cluster) leads(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// job reads one job that must be there and readable.
-func (c *cluster) job(ctx context.Context, name string) (state.Definition, error) {
-	def, err := c.store.Job(ctx, name)
-	switch {
-	case errors.Is(err, state.ErrNotFound):
-		return def, c.noJob(ctx, name)
-	case err != nil:
-		return def, err
-	}
-	def.Spec.Name = name // also when it is broken
-	return def, nil
-}
-
-// noJob is the error of a job that is not there, with the name that was probably meant.
-func (c *cluster) noJob(ctx context.Context, name string) error {
-	f := &failure{err: fmt.Errorf("there is no job %q under %s", name, c.keys.Root()), code: exitNotFound, try: "etcdcron jobs lists them"}
-	all, err := c.store.Jobs(ctx)
-	if err != nil {
-		return f // the hint is not worth another error
-	}
-	names := make([]string, len(all))
-	for i, def := range all {
-		names[i] = def.Spec.Name
-	}
-	if closest := term.Closest(name, slices.Values(names)); closest != "" {
-		f.try = "did you mean " + closest + "? " + f.try
-	}
-	return f
 }

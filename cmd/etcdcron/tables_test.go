@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdcron/etcdcron/internal/config"
+	"github.com/etcdcron/etcdcron/internal/inspect"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -60,10 +60,10 @@ func written(t *testing.T, table *term.Table, screen term.Screen) string {
 	return "\n" + b.String()
 }
 
-func summaries(defs []state.Definition) []jobSummary {
-	all := make([]jobSummary, len(defs))
+func summaries(defs []state.Definition) []inspect.Job {
+	all := make([]inspect.Job, len(defs))
 	for i, def := range defs {
-		all[i] = summarize(def, noon)
+		all[i] = inspect.Summarize(def, noon)
 	}
 	return all
 }
@@ -93,36 +93,6 @@ func TestJobTable_Colour(t *testing.T) {
 	got := written(t, jobTable(summaries(defs), defs, noon, false), term.Screen{Color: true})
 	require.Contains(t, got, "\x1b[1mNAME\x1b[0m")
 	require.Contains(t, got, "\x1b[32msucceeded\x1b[0m")
-}
-
-// The JSON is a contract: every field is there, null when not known.
-func TestJobSummary_JSON(t *testing.T) {
-	t.Parallel()
-	for i, want := range []string{
-		`{"name":"daily_billing","schedule":"0 9 * * *","time_zone":"Asia/Shanghai","paused":false,"running":0,"pending":0,
-		  "next_run_at":"2024-06-04T01:00:00Z","last_status":"failed","last_started_at":"2024-06-03T01:00:00Z",
-		  "last_finished_at":"2024-06-03T01:01:30Z","last_duration_ms":90000,"last_error":"exit status 1",
-		  "skipped_total":3,"missed_total":2,"succeeded_total":199,"failed_total":1,"success_rate":0.995,
-		  "description":"charges every account","target":"/opt/billing/run --all\n  echo done","source":"jobs.yaml","retired":false,"invalid":null}`,
-		`{"name":"新しい","schedule":"* * * * *","time_zone":"UTC","paused":false,"running":0,"pending":0,
-		  "next_run_at":"2024-06-03T12:01:00Z","last_status":null,"last_started_at":null,
-		  "last_finished_at":null,"last_duration_ms":null,"last_error":null,
-		  "skipped_total":0,"missed_total":0,"succeeded_total":0,"failed_total":0,"success_rate":null,
-		  "description":"","target":"","source":"","retired":false,"invalid":null}`,
-	} {
-		b, err := json.Marshal(summarize(jobsToShow()[i], noon))
-		require.NoError(t, err)
-		require.JSONEq(t, want, string(b))
-	}
-	paused, broken := summarize(jobsToShow()[3], noon), summarize(jobsToShow()[4], noon)
-	require.Nil(t, paused.NextRunAt)
-	require.Nil(t, broken.NextRunAt)
-	require.Equal(t, "spec: not JSON", *broken.Invalid)
-	gone := summarize(state.Definition{Spec: state.Spec{Name: "gone"}}, noon)
-	require.Equal(t, "its definition is not there", *gone.Invalid)
-	odd := minutely("odd")
-	odd.Spec.Schedule = "often"
-	require.NotNil(t, summarize(odd, noon).Invalid)
 }
 
 func runsToShow() []state.Run {
@@ -224,7 +194,7 @@ func TestRate(t *testing.T) {
 	require.Empty(t, rate(nil))
 }
 
-func described(t *testing.T, d description) string {
+func described(t *testing.T, d inspect.Description) string {
 	t.Helper()
 	var b bytes.Buffer
 	o := &options{surroundings: surroundings{stdout: &b, getenv: func(string) string { return "" }}}
@@ -263,7 +233,7 @@ RUN               STATUS     SCHEDULED  DURATION   NOTE
 OUTPUT of 20240603T115900Z
   one
     two`+"\uFFFD"+`[2J
-`, described(t, description{
+`, described(t, inspect.Description{
 		Definition: def.Spec, Status: def.View.Status, Next: []time.Time{noon.Add(13 * time.Hour)}, Runs: runsToShow()[:2],
 	}))
 
@@ -275,9 +245,9 @@ Schedule:     * * * * *  UTC
 Invalid:      no schedule
 State:        running; paused by jo 1h ago: too loud
 Totals:       0 succeeded, 0 failed
-`, described(t, description{
+`, described(t, inspect.Description{
 		Definition: fresh.Spec, Status: state.JobStatus{Running: 1, LastStartedAt: noon.Add(-3 * time.Second)},
-		Control: state.Control{Paused: true, By: "jo", At: noon.Add(-time.Hour), Reason: "too loud"}, Invalid: unlessZero("no schedule"),
+		Control: state.Control{Paused: true, By: "jo", At: noon.Add(-time.Hour), Reason: "too loud"}, Invalid: new("no schedule"),
 	}))
 }
 
@@ -287,10 +257,10 @@ func TestDescribeText_Live(t *testing.T) {
 	def := billing()
 	def.Spec.Retry = &state.RetrySpec{MaxAttempts: 3, Initial: state.Duration(10 * time.Second), Max: state.Duration(5 * time.Minute), Multiplier: 2}
 	def.Spec.Checkpoint = state.PerJob
-	text := described(t, description{Definition: def.Spec, Status: state.JobStatus{Running: 3}, Live: []liveRun{
+	text := described(t, inspect.Description{Definition: def.Spec, Status: state.JobStatus{Running: 3}, Live: []inspect.LiveRun{
 		{ID: "20240603T115955Z", Attempt: 1, Instance: "a", StartedAt: noon.Add(-5 * time.Second), Progress: &state.Progress{Done: 40, Total: 100, Message: "charging\nnow"}},
 		{ID: "20240603T115956Z", Attempt: 2, Instance: "b", StartedAt: noon.Add(-4 * time.Second), Progress: &state.Progress{Done: 7}},
-		{ID: "20240603T115957Z", Attempt: 1, Instance: "c", StartedAt: noon.Add(-3 * time.Second), RetryAt: unlessZero(noon.Add(12 * time.Second))},
+		{ID: "20240603T115957Z", Attempt: 1, Instance: "c", StartedAt: noon.Add(-3 * time.Second), RetryAt: new(noon.Add(12 * time.Second))},
 	}})
 	require.Contains(t, text, `
 Retry:        at most 3 attempts, after a random pause of up to 10s, times 2 each, at most 5m
@@ -313,7 +283,7 @@ func TestDescribeText_Bounds(t *testing.T) {
 	def.Spec.Jitter, def.Spec.Delay = state.Duration(10*time.Minute), state.Duration(192*time.Second)
 	def.Spec.CatchUp, def.Spec.CatchUpMax = "all", 100
 	def.View.Status = state.JobStatus{ScheduledRunsTotal: 200}
-	text := described(t, description{Definition: def.Spec, Status: def.View.Status, Next: []time.Time{noon.Add(time.Hour)}, Requests: []state.Request{
+	text := described(t, inspect.Description{Definition: def.Spec, Status: def.View.Status, Next: []time.Time{noon.Add(time.Hour)}, Requests: []state.Request{
 		{Kind: state.AskTrigger, ID: "20240603T115959Z-mabcd", By: "jo@a", At: noon.Add(-time.Second), Args: map[string]string{"day": "3"}, Reason: "again\nand again"},
 		{Kind: state.AskRetry, ID: "20240603T115959Z-rabcd", Run: "20240603T010000Z", By: "jo@a", At: noon},
 		{Kind: state.AskBackfill, ID: "20240603T115959Z-babcd", By: "jo@a", At: noon.Add(-time.Minute), From: noon.Add(-24 * time.Hour), To: noon, Next: noon.Add(-11 * time.Hour), Done: 3, Total: 10},
@@ -335,23 +305,16 @@ Requests:     20240603T115959Z-mabcd: trigger with day=3, by jo@a 1s ago: again 
               20240603T010000Z: to be canceled, asked 1m ago
 Totals:       0 succeeded, 0 failed
 `)
-	require.Contains(t, described(t, description{Definition: def.Spec}), "State:        over: it is not due any more\n")
+	require.Contains(t, described(t, inspect.Description{Definition: def.Spec}), "State:        over: it is not due any more\n")
 }
 
-// A job is not due any more when it has had its runs, or its last scheduled time has passed.
-func TestOutlook(t *testing.T) {
+// A job that has had its runs, or whose last scheduled time has passed, is over.
+func TestJobTable_Over(t *testing.T) {
 	t.Parallel()
 	def := minutely("a")
-	def.Spec.MaxRuns, def.View.Status.ScheduledRunsTotal = 10, 8
-	def.Spec.Delay = state.Duration(7 * time.Second)
-	o, err := outlookOf(def)
-	require.NoError(t, err)
-	require.Equal(t, []time.Time{noon.Add(7 * time.Second), noon.Add(67 * time.Second)}, o.times(noon, 5))
-	def.View.Status.ScheduledRunsTotal = 11
-	require.Nil(t, summarize(def, noon).NextRunAt)
-	def.Spec.MaxRuns, def.Spec.End = 0, noon
-	require.Nil(t, summarize(def, noon.Add(time.Minute)).NextRunAt)
-	require.Contains(t, written(t, jobTable([]jobSummary{summarize(def, noon.Add(time.Minute))}, []state.Definition{def}, noon, false), term.Screen{}), "never: over")
+	def.Spec.End = noon
+	defs := []state.Definition{def}
+	require.Contains(t, written(t, jobTable(summaries(defs), defs, noon, false), term.Screen{}), "never: over")
 }
 
 func TestWriteOutput(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcdcron/etcdcron/internal/steer"
 	"github.com/etcdcron/etcdcron/state"
 )
 
@@ -37,9 +38,9 @@ paused, 4 no such job, 5 with --follow: the run did not succeed.`,
 		Args: aJob,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error {
-				return c.trigger(ctx, names[0], state.Request{
-					Kind: state.AskTrigger, By: n.asker(), Reason: n.reason, Args: args,
-				}, follow)
+				return c.start(ctx, follow, func(ctx context.Context) (state.Request, error) {
+					return steer.Trigger(ctx, c.store, names[0], args, n.asked(), o.now())
+				})
 			})
 		},
 	}
@@ -51,18 +52,6 @@ paused, 4 no such job, 5 with --follow: the run did not succeed.`,
 
 func addFollow(cmd *cobra.Command, follow *bool) {
 	cmd.Flags().BoolVarP(follow, "follow", "f", false, "wait until it is over, and show how it ended")
-}
-
-// trigger asks for a run of a job that must be one that can start.
-func (c *cluster) trigger(ctx context.Context, job string, r state.Request, follow bool) error {
-	def, err := c.job(ctx, job)
-	if err == nil {
-		err = c.startable(ctx, def)
-	}
-	if err != nil {
-		return err
-	}
-	return c.start(ctx, def, r, follow)
 }
 
 // argsFlag is a flag that takes name=value, any number of times.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcdcron/etcdcron/cronrunner"
 	"github.com/etcdcron/etcdcron/internal/config"
+	"github.com/etcdcron/etcdcron/internal/inspect"
 	"github.com/etcdcron/etcdcron/internal/term"
 )
 
@@ -51,7 +52,7 @@ func (o *options) validate(path string) error {
 		if err != nil {
 			return err // likewise
 		}
-		if next := times(due, now, 1); len(next) > 0 {
+		if next := inspect.Times(due, now, 1); len(next) > 0 {
 			jobs[i].Next = &next[0]
 		}
 	}

@@ -21,6 +21,25 @@ func Relative(t, now time.Time) string {
 	}
 }
 
+// Ago is Relative for a sentence about what is over, or is about to begin.
+func Ago(t, now time.Time) string {
+	if text := Relative(t, now); text != "now" {
+		return text
+	}
+	if t.After(now) {
+		return "at once"
+	}
+	return "just now"
+}
+
+// Instant is a time as JSON has it, in whole seconds. The zero time is "".
+func Instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
 // Elapsed is a duration at a glance: "<1ms", "350ms", "1.2s", "42s", "3m20s". Only no time at all is "0s".
 func Elapsed(d time.Duration) string {
 	switch {

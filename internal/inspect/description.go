@@ -1,0 +1,73 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/etcdcron/etcdcron/state"
+)
+
+// How much a description has.
+const (
+	describedTimes = 5
+	describedRuns  = 5
+)
+
+// Description is a job with everything around it.
+type Description struct {
+	Definition state.Spec      `json:"definition"`
+	Status     state.JobStatus `json:"status"`
+	Control    state.Control   `json:"control"`
+	Requests   []state.Request `json:"requests"` // not acted on yet
+	Next       []time.Time     `json:"next"`     // none when it will not run: paused, retired, invalid
+	Live       []LiveRun       `json:"live"`     // the runs that are running
+	Runs       []state.Run     `json:"runs"`
+	Invalid    *string         `json:"invalid"`
+}
+
+// Describe reads a job with everything around it. Errors as for Lookup.
+func Describe(ctx context.Context, store *state.Store, name string, now time.Time) (*Description, error) {
+	def, err := Lookup(ctx, store, name)
+	if err != nil {
+		return nil, err
+	}
+	page, err := store.History(ctx, name, "", describedRuns)
+	if err != nil {
+		return nil, err
+	}
+	requests, err := requestsOf(ctx, store, name)
+	if err != nil {
+		return nil, err
+	}
+	live, err := liveRuns(ctx, store, &def)
+	if err != nil {
+		return nil, err
+	}
+	d := Description{
+		Definition: def.Spec, Status: def.View.Status, Control: def.Control, Live: live,
+		Requests: requests, Next: []time.Time{}, Runs: append([]state.Run{}, page.Runs...),
+	}
+	outlook, err := OutlookOf(def)
+	switch {
+	case err != nil:
+		d.Invalid = unlessZero(err.Error())
+	case !def.Control.Paused && !def.Spec.Retired:
+		d.Next = outlook.Times(now, describedTimes)
+	}
+	return &d, nil
+}
+
+// requestsOf are what was asked of a job and not acted on yet, the oldest first, and cancels last.
+func requestsOf(ctx context.Context, store *state.Store, job string) ([]state.Request, error) {
+	all, err := store.Requests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ofJob := []state.Request{}
+	for _, r := range all {
+		if r.Job == job {
+			ofJob = append(ofJob, r.Request)
+		}
+	}
+	return ofJob, nil
+}
