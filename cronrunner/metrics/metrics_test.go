@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdcron/etcdcron/cronrunner"
-	"github.com/etcdcron/etcdcron/internal/metrics"
+	"github.com/etcdcron/etcdcron/cronrunner/metrics"
 	"github.com/etcdcron/etcdcron/state"
 )
 
@@ -231,6 +231,16 @@ func TestTwoInOneProcessAndAClash(t *testing.T) {
 	n, err := testutil.GatherAndCount(host)
 	require.NoError(t, err)
 	require.Equal(t, 1, n, "a refused registration leaves nothing behind")
+}
+
+func TestWithoutARegistry(t *testing.T) {
+	t.Parallel()
+	m, err := metrics.New(nil, "")
+	require.NoError(t, err)
+	m.Observe(cronrunner.Elected{Term: 1})
+	reg := prometheus.NewPedanticRegistry()
+	require.NoError(t, reg.Register(m), "it is a collector itself")
+	require.Equal(t, 1, series(t, reg, "etcdcron_leader"))
 }
 
 func TestElectionBlockedAndCommits(t *testing.T) {

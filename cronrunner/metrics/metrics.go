@@ -49,11 +49,16 @@ type Metrics struct {
 
 type runKey struct{ job, run string }
 
-// New returns metrics that are registered with reg, all or none. version is shown as a label of
-// etcdcron_build_info.
+// New returns metrics that are registered with reg, all or none. With a nil reg they are registered nowhere: they
+// are a [prometheus.Collector] themselves. version is shown as a label of etcdcron_build_info; "" is "unknown". Its
+// error is reg's, which has metrics of these names already: those of another scheduler in the process need a
+// registry of their own, or labels by [prometheus.WrapRegistererWith].
 func New(reg prometheus.Registerer, version string) (*Metrics, error) {
 	m := &Metrics{started: make(map[runKey]struct{})}
 	m.define(version)
+	if reg == nil {
+		return m, nil
+	}
 	if err := reg.Register(m); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
