@@ -313,7 +313,7 @@ func (as *attempts) record(log *zap.Logger, a attempt, end state.Run) ended {
 		return as.interrupted(log, a, err)
 	}
 	logEnd(log, &end)
-	as.s.observer.Observe(Recorded{Run: end, Status: view.Status})
+	as.s.observer.Observe(Recorded{Run: end, Status: view.Status, Revision: view.Revision})
 	return ended{job: end.Job, view: view}
 }
 
@@ -329,6 +329,7 @@ func (as *attempts) persist(log *zap.Logger, what string, write func() error) er
 		if as.recording.Err() != nil {
 			return fmt.Errorf("%s could not be recorded before this instance ended: %w", what, err)
 		}
+		as.s.retrying("record", err)
 		log.Warn(what+" not recorded, trying again", zap.Error(err))
 		select {
 		case <-as.recording.Done():

@@ -183,7 +183,7 @@ func (t *term) findRetired() effect {
 	defer cancel()
 	all, err := t.s.store.Jobs(ctx)
 	ours, _ := t.s.snapshot()
-	var left []state.Definition
+	var left, gone []state.Definition
 	for _, def := range all {
 		if ours[def.Spec.Name] != nil || def.Broken != nil || def.SpecRev == 0 {
 			continue
@@ -202,6 +202,8 @@ func (t *term) findRetired() effect {
 		}
 		if st := def.View.Status; len(st.Live)+len(st.Queue) > 0 {
 			left = append(left, def)
+		} else {
+			gone = append(gone, def)
 		}
 	}
 	return func(t *term) error {
@@ -209,8 +211,14 @@ func (t *term) findRetired() effect {
 			return err
 		}
 		if err != nil {
+			t.s.retrying("job", err)
 			t.log.Warn("jobs that are no longer ours could not all be looked at, trying again", zap.Error(err))
 			t.retireAt = time.Now().Add(retireAgain)
+		}
+		for _, def := range gone {
+			if t.jobs[def.Spec.Name] == nil {
+				t.s.observer.Observe(Retired{Job: def.Spec.Name})
+			}
 		}
 		for _, def := range left {
 			if t.jobs[def.Spec.Name] == nil {

@@ -175,6 +175,10 @@ func TestAJobThatIsGoneIsRetiredAndItsRunsAreEnded(t *testing.T) {
 	runs := b.waitRuns("old", reached(1, state.Failed))
 	require.Equal(t, state.ReasonInstanceLost, runs[0].Reason)
 	require.Empty(t, b.status("old").Live)
+	isRetired := func(ev Event) bool { return ev == Retired{Job: "old"} }
+	second.waitFor(isRetired)
+	b.handOver(second, first)
+	require.False(t, first.events.has(isRetired), "it is among this one's jobs")
 }
 
 func TestARunWhoseRecordWasDeletedIsOwedAnEnd(t *testing.T) {

@@ -33,8 +33,9 @@ type (
 	}
 	// Recorded is a run whose end, or whose not being run, is in etcd, and the job's status after it.
 	Recorded struct {
-		Run    state.Run
-		Status state.JobStatus
+		Run      state.Run
+		Status   state.JobStatus
+		Revision int64 // of the status: a greater one is newer, though it may be told before
 	}
 	// Interrupted is an attempt that ended without an end to record: its lock was lost, or the run was
 	// taken over. Whoever leads recovers the run.
@@ -51,13 +52,29 @@ type (
 		Run   state.Run
 		Cause error // why its context ended
 	}
+	// Retrying is a call to etcd that failed and is tried again. Operation says for what, one of [RetryOperations].
+	Retrying struct {
+		Operation string
+		Err       error
+	}
+	// Retired is a job that is not among the leader's jobs and of which nothing runs or waits any more; told by the
+	// leader, when it is elected and when the last run has ended.
+	Retired struct{ Job string }
 	// Planned is a job's status, with its next scheduled time, told by the leader when the job is loaded
 	// and after each of its decisions.
 	Planned struct {
-		Job    string
-		Status state.JobStatus
+		Job      string
+		Status   state.JobStatus
+		Revision int64 // as in Recorded
 	}
 )
+
+// RetryOperations are what a [Retrying] can be of: transactions, reads, watches, leases, the election; what was to be
+// written of a run that goes on or ends here ("record"); what is to be done for a job, by the leader ("job"); and
+// the key that says that the instance lives ("presence").
+func RetryOperations() []string {
+	return []string{"commit", "read", "watch", "lease", "election", "record", "job", "presence"}
+}
 
 func (Elected) event()     {}
 func (Deposed) event()     {}
@@ -67,6 +84,8 @@ func (Interrupted) event() {}
 func (Retried) event()     {}
 func (Recovered) event()   {}
 func (Overrunning) event() {}
+func (Retrying) event()    {}
+func (Retired) event()     {}
 func (Planned) event()     {}
 
 // guarded is an observer whose panics are its own.

@@ -214,7 +214,7 @@ func (t *term) write(def state.Definition, run state.Run, prior int64, next time
 		return view, nil
 	}
 	log.Info("not run", zap.String("status", string(run.Status)), zap.String("reason", run.Reason))
-	t.s.observer.Observe(Recorded{Run: run, Status: view.Status})
+	t.s.observer.Observe(Recorded{Run: run, Status: view.Status, Revision: view.Revision})
 	return view, nil
 }
 

@@ -180,7 +180,7 @@ func (t *recovery) run(def state.Definition, view state.View, id string) (state.
 		view, err = t.s.store.Abandon(as.recording, t.held, was, end, view)
 		if err == nil {
 			t.log.Warn("run of a lost instance is canceled", zap.String("job", name), zap.String("run", id), zap.NamedError("cause", cause))
-			t.s.observer.Observe(Recorded{Run: end, Status: view.Status})
+			t.s.observer.Observe(Recorded{Run: end, Status: view.Status, Revision: view.Revision})
 		}
 		return view, err
 	}
@@ -190,7 +190,7 @@ func (t *recovery) run(def state.Definition, view state.View, id string) (state.
 		view, err = t.s.store.Abandon(as.recording, t.held, was, end, view)
 		if err == nil {
 			t.log.Warn("run of a lost instance has failed", zap.String("job", name), zap.String("run", id), zap.String("why", why))
-			t.s.observer.Observe(Recorded{Run: end, Status: view.Status})
+			t.s.observer.Observe(Recorded{Run: end, Status: view.Status, Revision: view.Revision})
 		}
 		return view, err
 	}

@@ -198,6 +198,7 @@ func (t *term) refuse(r state.Standing) effect {
 		case err == nil, errors.Is(err, state.ErrRequestGone):
 			t.acted(r, nil, 0)
 		default:
+			t.s.retrying("job", err)
 			t.log.Warn("request not answered, trying again", zap.String("job", r.Job), zap.String("request", r.ID), zap.Error(err))
 			time.AfterFunc(maxPause, func() {
 				t.tell(func(t *term) error {

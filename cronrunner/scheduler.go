@@ -114,22 +114,21 @@ func New(client *clientv3.Client, cfg Config) (*Scheduler, error) {
 		Version: cfg.Version, Address: cfg.Address, StartedAt: cfg.Now().UTC().Truncate(time.Second),
 	}
 	log := cfg.Logger
-	elector, err := leader.New(client, leader.Config{Keys: keys, Self: self, TTL: cfg.LeaderTTL, Logger: log})
-	if err != nil {
-		return nil, err
-	}
 	s := &Scheduler{
 		client:   client,
 		cfg:      cfg,
 		self:     self,
 		log:      log,
 		observer: guarded{cfg.Observer, log},
-		elector:  elector,
 		born:     time.Now(),
 		jobs:     make(map[string]*job),
 		changed:  make(chan struct{}),
 	}
-	s.store = state.NewStore(client, keys, state.StoreConfig{Hook: s.committed, Logger: log})
+	s.elector, err = leader.New(client, leader.Config{Keys: keys, Self: self, TTL: cfg.LeaderTTL, RetryHook: s.retrying, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	s.store = state.NewStore(client, keys, state.StoreConfig{Hook: s.committed, RetryHook: s.retrying, Logger: log})
 	return s, nil
 }
 
@@ -142,6 +141,11 @@ func (s *Scheduler) committed(took time.Duration, mutations int, err error) {
 	if s.cfg.CommitHook != nil {
 		s.cfg.CommitHook(took, mutations, err)
 	}
+}
+
+// retrying is told of every call to etcd that is tried again.
+func (s *Scheduler) retrying(operation string, err error) {
+	s.observer.Observe(Retrying{Operation: operation, Err: err})
 }
 
 // answeredAt is when etcd last answered a write.
@@ -252,7 +256,7 @@ func (s *Scheduler) registered(names []string) map[string]*job {
 // the lease of a lock is gone.
 func (s *Scheduler) announce(ctx context.Context) {
 	const retry, look = time.Second, 30 * time.Second
-	lease := state.OpenLease(state.NewLessor(s.client), s.elector.TTL(), s.log)
+	lease := state.OpenLease(state.NewLessor(s.client), s.elector.TTL(), state.LeaseConfig{RetryHook: s.retrying, Logger: s.log})
 	defer lease.Close()
 	for {
 		g, err := lease.Acquire(ctx, 0)
@@ -262,6 +266,7 @@ func (s *Scheduler) announce(ctx context.Context) {
 		again := look // somebody may have deleted the key
 		if there, err := s.store.Present(ctx, s.self.ID); err != nil || !there {
 			if err = s.store.Announce(ctx, s.self, g.ID); err != nil {
+				s.retrying("presence", err)
 				s.log.Debug("instance not announced, trying again", zap.Error(err))
 				again = retry
 			}

@@ -377,6 +377,7 @@ func (t *term) settled(js *jobState, view state.View, err error) error {
 		js.reload = true
 		return nil
 	default:
+		t.s.retrying("job", err)
 		js.pause = min(max(2*js.pause, firstPause), maxPause)
 		t.retryIn(js, js.pause/2+rand.N(js.pause))
 		if js.pause > 2*firstPause { // what is over at once is not worth a word
@@ -403,14 +404,17 @@ func (t *term) retryIn(js *jobState, pause time.Duration) {
 }
 
 func (t *term) planned(js *jobState) {
+	st := js.def.View.Status
 	if js.job == nil {
+		if len(st.Live)+len(st.Queue) == 0 {
+			t.s.observer.Observe(Retired{Job: js.name})
+		}
 		return
 	}
-	st := js.def.View.Status
 	if js.def.Control.Paused {
 		st.NextRunAt = time.Time{}
 	}
-	t.s.observer.Observe(Planned{Job: js.name, Status: st})
+	t.s.observer.Observe(Planned{Job: js.name, Status: st, Revision: js.def.View.Revision})
 }
 
 // attemptEnded takes the end of an attempt of this instance.

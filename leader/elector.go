@@ -47,6 +47,8 @@ type Config struct {
 	// TTL of the leader's lease, in whole seconds. Default 5 s, at least 2 s. After a crash the next
 	// leader is there at most TTL + 1 s later.
 	TTL time.Duration
+	// RetryHook is told of what is tried again, the election itself among it, as "election". Default none.
+	RetryHook state.RetryHook
 	// Logger. Default none.
 	Logger *zap.Logger
 }
@@ -84,9 +86,12 @@ func New(client *clientv3.Client, cfg Config) (*Elector, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
 	}
+	if cfg.RetryHook == nil {
+		cfg.RetryHook = func(string, error) {}
+	}
 	return &Elector{
 		client: client,
-		store:  state.NewStore(client, cfg.Keys, state.StoreConfig{Logger: cfg.Logger}),
+		store:  state.NewStore(client, cfg.Keys, state.StoreConfig{RetryHook: cfg.RetryHook, Logger: cfg.Logger}),
 		lessor: state.NewLessor(client),
 		cfg:    cfg,
 		margin: cfg.TTL / 5,
@@ -99,7 +104,7 @@ func New(client *clientv3.Client, cfg Config) (*Elector, error) {
 // again. The key is given up as soon as the term ends, also while lead is still returning, but no new
 // term begins before it has. Run must not be called twice at once.
 func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, term Term) error) error {
-	lease := state.OpenLease(e.lessor, e.cfg.TTL, e.log)
+	lease := state.OpenLease(e.lessor, e.cfg.TTL, state.LeaseConfig{RetryHook: e.cfg.RetryHook, Logger: e.log})
 	defer lease.Close()
 	for pause := retryFloor; ctx.Err() == nil; {
 		s, err := e.campaign(ctx, lease)
@@ -108,6 +113,7 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, term T
 			err = e.reign(ctx, s, lead)
 		}
 		if err != nil && ctx.Err() == nil {
+			e.cfg.RetryHook("election", err)
 			e.log.Warn("election failed, campaigning again", zap.Error(err))
 			select {
 			case <-ctx.Done():

@@ -155,6 +155,7 @@ func (e *Elector) giveUp(ctx context.Context, s seat) {
 		if err == nil {
 			return
 		}
+		e.cfg.RetryHook("election", err)
 		e.log.Warn("could not resign, trying again", zap.Int64("term", s.term.Revision), zap.Error(err))
 		select {
 		case <-s.grant.Gone():

@@ -8,9 +8,22 @@ import (
 	"go.uber.org/zap"
 )
 
-// backoff pauses a loop that retries: doubling from next to limit, with full jitter, logging at most
-// once in ten seconds.
+// RetryHook is told of each call to etcd that failed and is tried again. operation says for what, one of few; of
+// this package "commit", "read", "watch" and "lease". It must not block.
+type RetryHook func(operation string, err error)
+
+// told calls the hook, if there is one.
+func (h RetryHook) told(operation string, err error) {
+	if h != nil {
+		h(operation, err)
+	}
+}
+
+// backoff pauses a loop that retries: doubling from next to limit, with full jitter. Each time is told to hook; the
+// log has one line in ten seconds at most.
 type backoff struct {
+	operation   string
+	hook        RetryHook // nil for none
 	next, limit time.Duration
 	logged      time.Time
 }
@@ -36,7 +49,9 @@ func (b *backoff) lasted(d time.Duration) {
 	}
 }
 
-func (b *backoff) warn(log *zap.Logger, msg string, err error) {
+// failed tells that it is tried again.
+func (b *backoff) failed(log *zap.Logger, msg string, err error) {
+	b.hook.told(b.operation, err)
 	if now := time.Now(); now.Sub(b.logged) >= 10*time.Second {
 		b.logged = now
 		log.Warn(msg, zap.Error(err))

@@ -37,6 +37,7 @@ const (
 type Lease struct {
 	lessor Lessor
 	ttl    time.Duration
+	hook   RetryHook
 	log    *zap.Logger
 
 	stop context.CancelFunc
@@ -51,17 +52,26 @@ type Lease struct {
 	changed chan struct{} // closed and replaced when any of the above, or trust, changes
 }
 
+// LeaseConfig configures a Lease. The zero value is a good one.
+type LeaseConfig struct {
+	// RetryHook is told of grants and renewals that are tried again. Default none.
+	RetryHook RetryHook
+	// Logger gets warnings of them. Default none.
+	Logger *zap.Logger
+}
+
 // OpenLease returns a lease of the given TTL, rounded up to whole seconds as etcd counts them. Nothing
-// is asked of etcd before the first Acquire. Close must be called. log may be nil.
-func OpenLease(lessor Lessor, ttl time.Duration, log *zap.Logger) *Lease {
-	if log == nil {
-		log = zap.NewNop()
+// is asked of etcd before the first Acquire. Close must be called.
+func OpenLease(lessor Lessor, ttl time.Duration, cfg LeaseConfig) *Lease {
+	if cfg.Logger == nil {
+		cfg.Logger = zap.NewNop()
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Lease{
 		lessor:  lessor,
 		ttl:     (ttl + time.Second - 1).Truncate(time.Second),
-		log:     log,
+		hook:    cfg.RetryHook,
+		log:     cfg.Logger,
 		stop:    stop,
 		nudged:  make(chan struct{}, 1),
 		changed: make(chan struct{}),
@@ -162,7 +172,7 @@ func (l *Lease) grant(ctx context.Context) *Grant {
 		resp, err := l.lessor.Grant(callCtx, int64(l.ttl/time.Second))
 		cancel()
 		if err != nil {
-			wait.warn(l.log, "lease not granted, trying again", err)
+			wait.failed(l.log, "lease not granted, trying again", err)
 			continue
 		}
 		g := &Grant{
@@ -211,7 +221,7 @@ func (l *Lease) renew(ctx context.Context, g *Grant) {
 				return
 			}
 			if ctx.Err() == nil {
-				wait.warn(l.log.With(zap.Duration("ttl", l.ttl)), "lease not renewed, trying again", err)
+				wait.failed(l.log.With(zap.Duration("ttl", l.ttl)), "lease not renewed, trying again", err)
 			}
 			if !wait.sleep(ctx, g.gone) {
 				break
@@ -313,5 +323,5 @@ func (l *Lease) watchdog(ctx context.Context) {
 
 // backoff of the keeper: capped, with jitter.
 func (l *Lease) backoff() *backoff {
-	return &backoff{next: retryFloor, limit: max(l.ttl/10, retryFloor)}
+	return &backoff{operation: "lease", hook: l.hook, next: retryFloor, limit: max(l.ttl/10, retryFloor)}
 }

@@ -117,7 +117,7 @@ func (f *fakeServer) lives(id clientv3.LeaseID) bool {
 
 func openLease(t *testing.T, f *fakeServer) *Lease {
 	t.Helper()
-	l := OpenLease(f, 5*time.Second, nil)
+	l := OpenLease(f, 5*time.Second, LeaseConfig{})
 	t.Cleanup(l.Close)
 	return l
 }
@@ -320,7 +320,7 @@ func TestLeaseNothingIsAskedBeforeItIsWanted(t *testing.T) {
 func TestLeaseCloseRevokesAndEndsItsUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer()
-		l := OpenLease(f, 5*time.Second, nil)
+		l := OpenLease(f, 5*time.Second, LeaseConfig{})
 		g, err := l.Acquire(t.Context(), 0)
 		require.NoError(t, err)
 		held, release := g.Hold(t.Context(), time.Second)
@@ -336,7 +336,7 @@ func TestLeaseCloseRevokesAndEndsItsUsers(t *testing.T) {
 func TestLeaseCloseIsBoundedWithoutEtcd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer()
-		l := OpenLease(f, 5*time.Second, nil)
+		l := OpenLease(f, 5*time.Second, LeaseConfig{})
 		_, err := l.Acquire(t.Context(), 0)
 		require.NoError(t, err)
 		f.set(func(f *fakeServer) { f.down = true })

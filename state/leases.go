@@ -38,7 +38,7 @@ func (ls *Leases) For(ttl time.Duration) *Lease {
 	defer ls.mu.Unlock()
 	l := ls.byTTL[ttl]
 	if l == nil {
-		l = OpenLease(ls.lessor, ttl, ls.store.log)
+		l = OpenLease(ls.lessor, ttl, LeaseConfig{RetryHook: ls.store.retryHook, Logger: ls.store.log})
 		ls.byTTL[ttl] = l
 		ls.done.Go(func() { ls.watch(l) })
 	}
@@ -61,7 +61,7 @@ func (ls *Leases) Close() {
 // The renewal's answer is what tells a revoked lease from a key that was deleted by hand; in the latter
 // case the key is put again.
 func (s *Store) sentinel(ctx context.Context, l *Lease) {
-	wait := &backoff{next: retryFloor, limit: 2 * time.Second}
+	wait := s.backoff("lease", 2*time.Second)
 	for ctx.Err() == nil {
 		g, err := l.Acquire(ctx, 0)
 		if err != nil {
@@ -71,7 +71,7 @@ func (s *Store) sentinel(ctx context.Context, l *Lease) {
 		rev, err := s.putSentinel(ctx, key, g)
 		if err != nil {
 			l.Nudge()
-			wait.warn(s.log, "lease sentinel not written, trying again", err)
+			wait.failed(s.log, "lease sentinel not written, trying again", err)
 			wait.sleep(ctx, g.Gone())
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 // A lease that is not there any more is an answer after all: etcd looks for it only when the compares
 // hold, so no earlier try was applied, and none can be with that lease from now on.
 func (s *Store) settle(ctx context.Context, m Mutation) (Result, error) {
-	wait := &backoff{next: retryFloor, limit: time.Second}
+	wait := s.backoff("commit", time.Second)
 	unknown := false
 	for {
 		res, err := s.committer.Commit(ctx, m)
@@ -24,7 +24,7 @@ func (s *Store) settle(ctx context.Context, m Mutation) (Result, error) {
 			return Result{}, err
 		}
 		unknown = unknown || !definite(err)
-		wait.warn(s.log, "etcd transaction has no answer yet, trying again", err)
+		wait.failed(s.log, "etcd transaction has no answer yet, trying again", err)
 		if !wait.sleep(ctx, nil) {
 			return Result{}, context.Cause(ctx)
 		}

@@ -17,7 +17,9 @@ type StoreConfig struct {
 	Timeout time.Duration
 	// Hook is told of every transaction. Default none.
 	Hook CommitHook
-	// Logger gets warnings of calls that are tried again. Default none.
+	// RetryHook is told of every call that is tried again. Default none.
+	RetryHook RetryHook
+	// Logger gets warnings of them. Default none.
 	Logger *zap.Logger
 }
 
@@ -27,6 +29,7 @@ type Store struct {
 	keys      Keys
 	committer Committer
 	timeout   time.Duration
+	retryHook RetryHook
 	log       *zap.Logger
 }
 
@@ -46,8 +49,14 @@ func NewStore(client *clientv3.Client, keys Keys, cfg StoreConfig) *Store {
 		keys:      keys,
 		committer: &group{kv: client, timeout: cfg.Timeout, hook: cfg.Hook},
 		timeout:   cfg.Timeout,
+		retryHook: cfg.RetryHook,
 		log:       cfg.Logger,
 	}
+}
+
+// backoff is for calls of that operation.
+func (s *Store) backoff(operation string, limit time.Duration) *backoff {
+	return &backoff{operation: operation, hook: s.retryHook, next: retryFloor, limit: limit}
 }
 
 // Keys are the keys of the store's namespace.

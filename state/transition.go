@@ -186,7 +186,7 @@ func (s *Store) standing(ctx context.Context, keys []string) ([]*mvccpb.KeyValue
 	for i, key := range keys {
 		ops[i] = clientv3.OpGet(key)
 	}
-	wait := &backoff{next: retryFloor, limit: time.Second}
+	wait := s.backoff("read", time.Second)
 	for {
 		callCtx, cancel := context.WithTimeout(ctx, s.timeout)
 		resp, err := s.client.Txn(callCtx).Then(ops...).Commit()
@@ -194,7 +194,7 @@ func (s *Store) standing(ctx context.Context, keys []string) ([]*mvccpb.KeyValue
 		if err == nil {
 			return firstKVs(Result{Responses: resp.Responses}), nil
 		}
-		wait.warn(s.log, "what refused a transition is not known yet, trying again", err)
+		wait.failed(s.log, "what refused a transition is not known yet, trying again", err)
 		if !wait.sleep(ctx, nil) {
 			return nil, context.Cause(ctx)
 		}

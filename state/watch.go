@@ -21,7 +21,7 @@ type Events struct {
 // is lost (compaction, a member cut off from its quorum, an expired token) it lists and watches again,
 // with capped backoff. It calls its follower from one goroutine.
 func (s *Store) Follow(ctx context.Context, prefix string, f Events, opts ...clientv3.OpOption) error {
-	wait := &backoff{next: retryFloor, limit: 2 * time.Second}
+	wait := s.backoff("watch", 2*time.Second)
 	for {
 		kvs, rev, err := s.list(ctx, prefix)
 		if err == nil {
@@ -33,7 +33,7 @@ func (s *Store) Follow(ctx context.Context, prefix string, f Events, opts ...cli
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		wait.warn(s.log.With(zap.String("prefix", prefix)), "watch lost, listing again", err)
+		wait.failed(s.log.With(zap.String("prefix", prefix)), "watch lost, listing again", err)
 		wait.sleep(ctx, nil)
 	}
 }

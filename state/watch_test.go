@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,7 +71,12 @@ func TestFollowSurvivesCompactionDuringACut(t *testing.T) {
 	client, proxies := cluster.Proxied(t)
 	keys, err := NewKeys("", "")
 	require.NoError(t, err)
-	s := NewStore(client, keys, StoreConfig{Timeout: time.Second})
+	var again atomic.Int64
+	s := NewStore(client, keys, StoreConfig{Timeout: time.Second, RetryHook: func(operation string, err error) {
+		if operation == "watch" && err != nil {
+			again.Add(1)
+		}
+	}})
 	prefix := keys.Controls()
 	_, err = direct.Put(t.Context(), prefix+"a", "1")
 	require.NoError(t, err)
@@ -95,6 +101,7 @@ func TestFollowSurvivesCompactionDuringACut(t *testing.T) {
 		return len(keys) == 1 && keys[prefix+"b"] == "999"
 	}, 20*time.Second, 10*time.Millisecond)
 	require.LessOrEqual(t, lists(), 30, "no hot loop")
+	require.NotZero(t, again.Load(), "and it is told")
 	_, err = direct.Put(t.Context(), prefix+"c", "1")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(now()) == 2 }, 10*time.Second, 10*time.Millisecond)

@@ -15,9 +15,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/etcdcron/etcdcron/cronrunner"
+	"github.com/etcdcron/etcdcron/cronrunner/metrics"
 	"github.com/etcdcron/etcdcron/internal/executor"
 	"github.com/etcdcron/etcdcron/internal/httpapi"
-	"github.com/etcdcron/etcdcron/internal/metrics"
 	"github.com/etcdcron/etcdcron/state"
 )
 

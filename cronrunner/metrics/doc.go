@@ -1,7 +1,15 @@
 // Package metrics tells Prometheus what a scheduler does.
 //
 // [Metrics] is the scheduler's observer and commit hook. It registers with the registry it is given and
-// nothing else, so several schedulers may live in one process.
+// nothing else, so several schedulers may live in one process:
+//
+//	m, err := metrics.New(registry, version)
+//	…
+//	s, err := cronrunner.New(client, cronrunner.Config{Observer: m, CommitHook: m.Committed})
+//	…
+//	m.WatchElection(func() bool { return s.Elector().Blocked() != "" })
+//
+// The names are a contract, listed in docs/metrics.md with what to be alerted by.
 //
 // Series depend on the number of jobs and on small enumerations only: no run id, command or error is
 // ever a label.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdcron/etcdcron/cronrunner"
-	"github.com/etcdcron/etcdcron/internal/metrics"
+	"github.com/etcdcron/etcdcron/cronrunner/metrics"
 	"github.com/etcdcron/etcdcron/state"
 )
 
@@ -231,6 +231,122 @@ func TestTwoInOneProcessAndAClash(t *testing.T) {
 	n, err := testutil.GatherAndCount(host)
 	require.NoError(t, err)
 	require.Equal(t, 1, n, "a refused registration leaves nothing behind")
+}
+
+// What was told later may be older: the loop tells of a decision while a run ends.
+func TestWhatIsOlderIsNotShown(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	m.Observe(cronrunner.Elected{Term: 1})
+	m.Observe(cronrunner.Recorded{Run: ran("billing", "r1", state.Failed), Status: state.JobStatus{ConsecutiveFailures: 3}, Revision: 30})
+	m.Observe(cronrunner.Planned{Job: "billing", Status: state.JobStatus{ConsecutiveFailures: 2}, Revision: 20})
+	shown := func(n int) {
+		requireSeries(t, reg, "etcdcron_job_consecutive_failures", fmt.Sprintf(`
+		# HELP etcdcron_job_consecutive_failures Failed runs since the last success. Told by the leader.
+		# TYPE etcdcron_job_consecutive_failures gauge
+		etcdcron_job_consecutive_failures{job="billing"} %d`, n))
+	}
+	shown(3)
+	m.Observe(cronrunner.Elected{Term: 2}) // perhaps since etcd was restored
+	m.Observe(cronrunner.Planned{Job: "billing", Status: state.JobStatus{ConsecutiveFailures: 1}, Revision: 10})
+	shown(1)
+}
+
+func TestARetiredJobLeavesNoSeries(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	of := func() int {
+		families, err := reg.Gather()
+		require.NoError(t, err)
+		n := 0
+		for _, f := range families {
+			for _, metric := range f.GetMetric() {
+				for _, label := range metric.GetLabel() {
+					if label.GetName() == "job" && label.GetValue() == "billing" {
+						n++
+					}
+				}
+			}
+		}
+		return n
+	}
+	m.Observe(cronrunner.Elected{Term: 1})
+	m.Observe(cronrunner.Retired{Job: "billing"})
+	m.Observe(cronrunner.Planned{Job: "billing", Status: state.JobStatus{NextRunAt: nine}})
+	run := ran("billing", "r1", state.Succeeded)
+	start(m, run, 0)
+	m.Observe(cronrunner.Retried{Run: run})
+	start(m, run, 0)
+	skipped := ran("billing", "r2", state.Skipped)
+	skipped.Reason = state.ReasonOverlap
+	m.Observe(cronrunner.Recorded{Run: skipped, Status: state.JobStatus{LastSuccessAt: nine}})
+
+	m.Observe(cronrunner.Retired{Job: "billing"})
+	require.NotZero(t, of(), "one of its runs goes on here")
+	m.Observe(cronrunner.Recorded{Run: run, Status: state.JobStatus{LastSuccessAt: nine}})
+	require.Zero(t, of())
+	m.Observe(cronrunner.Recorded{Run: skipped}) // a request was answered, too late
+	require.Zero(t, of())
+	m.Observe(cronrunner.Planned{Job: "billing"})
+	require.NotZero(t, of(), "it is back")
+}
+
+// Ten thousand jobs do not make ten thousand histograms, and no run is left out.
+func TestHistogramsAreBounded(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	const jobs = metrics.MaxJobHistograms + 7
+	for i := range jobs {
+		run := ran(fmt.Sprint("job", i), "r1", state.Succeeded)
+		start(m, run, 0)
+		m.Observe(cronrunner.Recorded{Run: run})
+	}
+	for _, name := range []string{"etcdcron_job_run_duration_seconds", "etcdcron_job_start_delay_seconds"} {
+		require.Equal(t, metrics.MaxJobHistograms+1, series(t, reg, name))
+		require.Equal(t, jobs, samples(t, reg, name))
+	}
+	m.Observe(cronrunner.Retired{Job: "job0"})
+	run := ran("another", "r1", state.Succeeded)
+	start(m, run, 0)
+	require.Equal(t, metrics.MaxJobHistograms+1, series(t, reg, "etcdcron_job_start_delay_seconds"), "its place is free")
+}
+
+// A run that waited for several scheduled times and was canceled counts for all of them, as in the status.
+func TestCanceledBeforeItBegan(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	run := ran("billing", "r1", state.Canceled)
+	run.Attempt, run.Count = 0, 3
+	m.Observe(cronrunner.Recorded{Run: run})
+	requireSeries(t, reg, "etcdcron_job_runs_total", `
+		# HELP etcdcron_job_runs_total Runs that have ended, by how: succeeded, failed or canceled.
+		# TYPE etcdcron_job_runs_total counter
+		etcdcron_job_runs_total{job="billing",status="canceled"} 3`)
+}
+
+func TestRetriesOfEtcdAreCounted(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	for _, operation := range cronrunner.RetryOperations() {
+		m.Observe(cronrunner.Retrying{Operation: operation, Err: errors.New("no answer")})
+	}
+	m.Committed(time.Second, 1, errors.New("no answer"))
+	m.Committed(time.Second, 1, nil)
+	require.Equal(t, len(cronrunner.RetryOperations()), series(t, reg, "etcdcron_etcd_retries_total"))
+	requireSeries(t, reg, "etcdcron_etcd_commit_errors_total", `
+		# HELP etcdcron_etcd_commit_errors_total etcd transactions that were refused, or had no answer in time.
+		# TYPE etcdcron_etcd_commit_errors_total counter
+		etcdcron_etcd_commit_errors_total 1`)
+}
+
+func TestWithoutARegistry(t *testing.T) {
+	t.Parallel()
+	m, err := metrics.New(nil, "")
+	require.NoError(t, err)
+	m.Observe(cronrunner.Elected{Term: 1})
+	reg := prometheus.NewPedanticRegistry()
+	require.NoError(t, reg.Register(m), "it is a collector itself")
+	require.Equal(t, 1, series(t, reg, "etcdcron_leader"))
 }
 
 func TestElectionBlockedAndCommits(t *testing.T) {

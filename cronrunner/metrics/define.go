@@ -1,6 +1,12 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/etcdcron/etcdcron/cronrunner"
+)
 
 const namespace = "etcdcron"
 
@@ -40,6 +46,11 @@ func (m *Metrics) define(version string) {
 
 	m.commitDuration = histogram("etcd_commit_duration_seconds", "How long etcd transactions took, failed ones too.", commitBuckets)
 	m.commitBatch = histogram("etcd_commit_batch_size", "How many changes an etcd transaction carried.", batchBuckets)
+	m.commitErrors = counter("etcd_commit_errors_total", "etcd transactions that were refused, or had no answer in time.")
+	m.etcdRetries = counterVec("etcd_retries_total", "Calls to etcd that failed and were tried again, by what they were for.", "operation")
+	for _, operation := range cronrunner.RetryOperations() {
+		m.etcdRetries.WithLabelValues(operation)
+	}
 
 	m.build = prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "build_info", Help: "Always 1; the labels say what runs.", ConstLabels: buildLabels(version),
@@ -58,7 +69,7 @@ func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.leader, m.transitions, m.blocked,
 		m.runs, m.duration, m.startDelay, m.running, m.pending, m.skipped, m.missed, m.retries, m.failures, m.lastSuccess, m.nextRun,
-		m.lockLost, m.recoveries, m.commitDuration, m.commitBatch, m.build,
+		m.lockLost, m.recoveries, m.commitDuration, m.commitBatch, m.commitErrors, m.etcdRetries, m.build,
 	}
 }
 
@@ -92,8 +103,13 @@ func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
+// histogram is a native one too, for a Prometheus that scrapes those: in steps of 10%. For the histograms of each
+// job that would cost as much again as all the rest, in memory and at each scrape.
 func histogram(name, help string, buckets []float64) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets})
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: namespace, Name: name, Help: help, Buckets: buckets,
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
+	})
 }
 
 func histogramVec(name, help string, buckets []float64) *prometheus.HistogramVec {
