@@ -85,6 +85,8 @@ func (k Keys) Instance(id string) string { return k.Instances() + id }
 // lease is revoked.
 func (k Keys) Sentinel(id clientv3.LeaseID) string { return k.root + "leases/" + leaseName(id) }
 
+// The keys of a run are built in one piece each: on a busy leader that is done often enough to be seen in a profile.
+
 // Spec is where a job's definition stands.
 func (k Keys) Spec(job string) string { return k.root + "jobs/" + job + "/spec" }
 
@@ -92,7 +94,7 @@ func (k Keys) Spec(job string) string { return k.root + "jobs/" + job + "/spec" 
 func (k Keys) Runs(job string) string { return k.root + "jobs/" + job + "/runs/" }
 
 // Run is where the record of a run stands.
-func (k Keys) Run(job, id string) string { return k.Runs(job) + id }
+func (k Keys) Run(job, id string) string { return k.root + "jobs/" + job + "/runs/" + id }
 
 // Progress is where a run's owner says how far it is.
 func (k Keys) Progress(job, run string) string { return k.root + "jobs/" + job + "/progress/" + run }
@@ -109,22 +111,22 @@ func (k Keys) JobCheckpoint(job string) string { return k.root + "jobs/" + job +
 func (k Keys) Statuses() string { return k.root + "status/" }
 
 // Status is where a job's status stands.
-func (k Keys) Status(job string) string { return k.Statuses() + job }
+func (k Keys) Status(job string) string { return k.root + "status/" + job }
 
 // Locks is the prefix of all locks.
 func (k Keys) Locks() string { return k.root + "locks/" }
 
 // Lock is the lock of a job that has one run at a time.
-func (k Keys) Lock(job string) string { return k.Locks() + job }
+func (k Keys) Lock(job string) string { return k.root + "locks/" + job }
 
 // SharedLock is the lock of one run of a job that may have several at a time.
-func (k Keys) SharedLock(job, run string) string { return k.Lock(job) + "/" + run }
+func (k Keys) SharedLock(job, run string) string { return k.root + "locks/" + job + "/" + run }
 
 // Controls is the prefix of all jobs' controls.
 func (k Keys) Controls() string { return k.root + "controls/" }
 
 // Control is where a job is paused.
-func (k Keys) Control(job string) string { return k.Controls() + job }
+func (k Keys) Control(job string) string { return k.root + "controls/" + job }
 
 // Requests is the prefix of all that people have asked for and that was not acted on yet.
 func (k Keys) Requests() string { return k.root + "requests/" }
