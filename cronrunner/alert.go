@@ -54,7 +54,7 @@ func (a Alert) check(fault func(string, error)) {
 	if a.Overrun != 0 && a.Overrun < MinOverrun {
 		fault("alert.overrun", fmt.Errorf("%s is too short; use at least %s", a.Overrun, MinOverrun))
 	}
-	if a.spec() == nil && (a.Target != "" || a.OmitRecovered) {
+	if a.spec() == nil && a.Target != "" {
 		fault("alert", errors.New("it never alerts; use after_failures, missed or overrun"))
 	}
 }

@@ -459,7 +459,6 @@ func TestAlertsThatCannotBe(t *testing.T) {
 		{Alert{Overrun: 999 * time.Millisecond}, "alert.overrun: 999ms is too short; use at least 1s"},
 		{Alert{Overrun: -time.Second}, "alert.overrun: -1s is too short; use at least 1s"},
 		{Alert{Notify: e.notify}, "alert: it never alerts; use after_failures, missed or overrun"},
-		{Alert{OmitRecovered: true}, "alert: it never alerts; use after_failures, missed or overrun"},
 		{Alert{Missed: true, Target: string(make([]byte, MaxText+1))}, "alert.target: it has 4097 bytes, at most 4096 are allowed"},
 	} {
 		require.ErrorContains(t, alerting("a", quick, tc.alert).Check(), tc.want)
