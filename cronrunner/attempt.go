@@ -71,6 +71,7 @@ func (as *attempts) execute(a attempt, x *execution) ended {
 	if held.Err() != nil {
 		x.cancel(ErrLockLost) // before the handler is called
 	}
+	defer as.watchOverrun(&a)()
 	as.awaitStart(x, a.owned.Run.StartedAt)
 
 	if !a.owned.Run.RetryAt.IsZero() { // taken over between two attempts
@@ -225,17 +226,7 @@ func (as *attempts) recordRetry(log *zap.Logger, a *attempt, end state.Run, paus
 func (as *attempts) call(ctx context.Context, log *zap.Logger, j *job, run *Run) result {
 	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, ErrTimeout)
 	defer cancel()
-	returned := make(chan result, 1)
-	go func() { // waited for below, however long it takes
-		res := result{err: errUnreturned}
-		defer func() {
-			if v := recover(); v != nil {
-				res = result{err: &panicError{text: fmt.Sprintf("panic: %v\n\n%s", v, debug.Stack())}}
-			}
-			returned <- res
-		}()
-		res = resultOf(j.Handler(ctx, run))
-	}()
+	returned := callUser(func() error { return j.Handler(ctx, run) })
 	select {
 	case res := <-returned:
 		res.cause = context.Cause(ctx)
@@ -258,6 +249,23 @@ func (as *attempts) call(ctx context.Context, log *zap.Logger, j *job, run *Run)
 			late.Reset(j.Timeout)
 		}
 	}
+}
+
+// callUser calls f, which is the user's code, where it can do no harm. Whoever calls it waits for the result, however
+// long that takes.
+func callUser(f func() error) <-chan result {
+	returned := make(chan result, 1)
+	go func() {
+		res := result{err: errUnreturned}
+		defer func() {
+			if v := recover(); v != nil {
+				res = result{err: &panicError{text: fmt.Sprintf("panic: %v\n\n%s", v, debug.Stack())}}
+			}
+			returned <- res
+		}()
+		res = resultOf(f())
+	}()
+	return returned
 }
 
 // resultOf reads a handler's error where it can do no harm: it is the user's code. What is kept is its text.
@@ -313,6 +321,7 @@ func (as *attempts) record(log *zap.Logger, a attempt, end state.Run) ended {
 		return as.interrupted(log, a, err)
 	}
 	logEnd(log, &end)
+	as.s.noteIncidents(&end, &a.view.Status, &view.Status)
 	as.s.observer.Observe(Recorded{Run: end, Status: view.Status, Revision: view.Revision})
 	return ended{job: end.Job, view: view}
 }

@@ -66,7 +66,7 @@ func newAttempts(s *Scheduler, leases *state.Leases) *attempts {
 // start executes an attempt in a slot that was reserved. It is called from one of the operations in
 // work, so drain has not returned; it may have found no handler running already.
 func (as *attempts) start(a attempt) {
-	a.owned.Scope = a.job.Checkpoint
+	a.owned.Scope, a.owned.Alert = a.job.Checkpoint, a.job.alert
 	key := a.owned.Run.Job + "/" + a.owned.Run.ID
 	x := &execution{job: a.owned.Run.Job, returned: make(chan struct{})}
 	if at := a.owned.Run.StartedAt; at.After(as.s.cfg.Now()) { // it was claimed ahead

@@ -112,6 +112,7 @@ type Job struct {
 	CatchUp  CatchUp
 	Recovery Recovery
 	Retry    Retry
+	Alert    Alert
 	// Checkpoint is how long checkpoints last: PerRun (default), for the attempts of one run, or PerJob, carried on
 	// from run to run until one succeeds.
 	Checkpoint state.Scope
@@ -149,7 +150,8 @@ type job struct {
 	Job
 
 	schedule *Schedule
-	delay    time.Duration // its part of the jitter
+	delay    time.Duration    // its part of the jitter
+	alert    *state.AlertSpec // nil for none
 }
 
 // WithDefaults is the job with every field that was left out at its default.
@@ -169,6 +171,7 @@ func (j Job) WithDefaults() Job {
 	j.Recovery.Policy = orDefault(j.Recovery.Policy, Resume)
 	j.Recovery.Max = orDefault(j.Recovery.Max, DefaultMaxRecoveries)
 	j.Retry = j.Retry.withDefaults()
+	j.Alert = j.Alert.withDefaults()
 	j.Checkpoint = orDefault(j.Checkpoint, state.PerRun)
 	j.Timeout = orDefault(j.Timeout, DefaultTimeout)
 	j.LockTTL = orDefault(j.LockTTL, DefaultLockTTL)
@@ -206,6 +209,7 @@ func (j Job) compile() (*job, error) {
 		fault("max_recoveries", fmt.Errorf("%d is negative", j.Recovery.Max))
 	}
 	j.Retry.check(fault)
+	j.Alert.check(fault)
 	switch {
 	case j.Checkpoint != state.PerRun && j.Checkpoint != state.PerJob:
 		fault("checkpoint", fmt.Errorf("%q is not a scope of checkpoints; use %q or %q", j.Checkpoint, state.PerRun, state.PerJob))
@@ -220,7 +224,7 @@ func (j Job) compile() (*job, error) {
 		return nil, fmt.Errorf("%w %q: %w", ErrBadJob, j.Name, err)
 	}
 	j.Labels = maps.Clone(j.Labels)
-	return &job{Job: j, schedule: schedule, delay: delayOf(j.Name, j.Jitter)}, nil
+	return &job{Job: j, schedule: schedule, delay: delayOf(j.Name, j.Jitter), alert: j.Alert.spec()}, nil
 }
 
 func (o Overlap) check(fault func(string, error)) {
@@ -318,18 +322,19 @@ func (j *Job) parseSchedule(fault func(string, error)) (*Schedule, error) {
 
 // checkSize keeps the spec well below what etcd takes as one value.
 func (j *Job) checkSize(fault func(string, error)) {
-	tooLong := func(field string, size, limit int) {
-		if size > limit {
-			fault(field, fmt.Errorf("it has %d bytes, at most %d are allowed", size, limit))
+	tooLong := func(field string, size int) {
+		if size > MaxText {
+			fault(field, fmt.Errorf("it has %d bytes, at most %d are allowed", size, MaxText))
 		}
 	}
-	tooLong("description", len(j.Description), MaxText)
-	tooLong("target", len(j.Target), MaxText)
+	tooLong("description", len(j.Description))
+	tooLong("target", len(j.Target))
+	tooLong("alert.target", len(j.Alert.Target))
 	size := 0
 	for k, v := range j.Labels {
 		size += len(k) + len(v)
 	}
-	tooLong("labels", size, MaxText)
+	tooLong("labels", size)
 }
 
 // checkLock checks LockTTL and Grace. A renewal is due at a third of the TTL; if it fails, another

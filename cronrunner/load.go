@@ -131,13 +131,16 @@ func definition(j *job, was state.Definition, source string, wall time.Time) (sp
 		status = state.JobStatus{UID: spec.UID}.Decided(now)
 	case status.UID != spec.UID: // of an earlier job of that name, or deleted by hand
 		status = state.JobStatus{UID: spec.UID}.Decided(now)
-	case was.Spec.Retired, !sameSchedule(&was.Spec, &spec):
+	case was.Spec.Retired:
+		status = status.Decided(now)
+		status.Alerting = nil
+	case !sameSchedule(&was.Spec, &spec):
 		status = status.Decided(now)
 	case was.Spec.Hash == spec.Hash:
 		return was.Spec, status, false
 	}
 	status.NextRunAt = j.nextDue(wall, status.Cursor, j.runsLeft(&status))
-	return spec, status, true
+	return spec, status.Alertable(spec.Alert), true
 }
 
 // sameSchedule reports whether two specs yield the same scheduled times. Jitter changes none of them, only when
@@ -158,7 +161,7 @@ func specOf(j *job) state.Spec {
 		Overlap: string(j.Overlap.Policy), Limit: j.Overlap.Limit,
 		CatchUp: string(j.CatchUp.Policy), CatchUpMax: j.CatchUp.Limit, Window: state.Duration(j.CatchUp.Window),
 		Recovery: string(j.Recovery.Policy), Recoveries: j.Recovery.Max,
-		Checkpoint: j.Checkpoint, Retry: j.Retry.spec(),
+		Checkpoint: j.Checkpoint, Retry: j.Retry.spec(), Alert: j.alert,
 		Timeout: state.Duration(j.Timeout), LockTTL: state.Duration(j.LockTTL), Grace: state.Duration(j.Grace),
 		Labels: j.Labels,
 	}
@@ -193,7 +196,7 @@ func (t *term) findRetired() effect {
 			spec.Retired = true
 			spec.UpdatedAt = t.now().UTC().Truncate(time.Second)
 			status := def.View.Status
-			status.NextRunAt = time.Time{}
+			status.NextRunAt, status.Alerting = time.Time{}, nil
 			defined, fault := t.s.store.Define(t.s.attempts.recording, t.held, def, spec, status)
 			if err = errors.Join(err, fault); fault != nil {
 				continue

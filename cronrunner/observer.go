@@ -60,6 +60,18 @@ type (
 	// Retired is a job that is not among the leader's jobs and of which nothing runs or waits any more; told by the
 	// leader, when it is elected and when the last run has ended.
 	Retired struct{ Job string }
+	// Alerted is an incident of a job that has begun, told by who wrote that down.
+	Alerted struct {
+		Job      string
+		Incident state.Incident
+	}
+	// Notified is a call of a job's Alert.Notify. With an error it is made again, unless it was given up.
+	Notified struct {
+		Job     string
+		Kind    state.AlertKind
+		Err     error
+		GivenUp bool
+	}
 	// Planned is a job's status, with its next scheduled time, told by the leader when the job is loaded
 	// and after each of its decisions.
 	Planned struct {
@@ -86,6 +98,8 @@ func (Recovered) event()   {}
 func (Overrunning) event() {}
 func (Retrying) event()    {}
 func (Retired) event()     {}
+func (Alerted) event()     {}
+func (Notified) event()    {}
 func (Planned) event()     {}
 
 // guarded is an observer whose panics are its own.

@@ -204,6 +204,7 @@ func (t *term) write(def state.Definition, run state.Run, prior int64, next time
 	view, err := t.s.store.Record(t.s.attempts.recording, state.Verdict{
 		Term: t.held, Run: run, Prior: prior,
 		UID: def.Spec.UID, View: def.View, SpecRev: def.SpecRev, ControlRev: def.ControlRev, Next: next, Acted: acted,
+		Alert: alertOf(&def),
 	})
 	if err != nil {
 		return view, err
@@ -214,6 +215,7 @@ func (t *term) write(def state.Definition, run state.Run, prior int64, next time
 		return view, nil
 	}
 	log.Info("not run", zap.String("status", string(run.Status)), zap.String("reason", run.Reason))
+	t.s.noteIncidents(&run, &def.View.Status, &view.Status)
 	t.s.observer.Observe(Recorded{Run: run, Status: view.Status, Revision: view.Revision})
 	return view, nil
 }

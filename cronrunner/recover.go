@@ -163,7 +163,7 @@ func (t *recovery) run(def state.Definition, view state.View, id string) (state.
 	case lost.Status.Final(): // it ended since the status was read, or the status was put back by hand
 		running := lost
 		running.Status = state.Running
-		return t.s.store.Abandon(as.recording, t.held, state.Owned{Run: running, UID: def.Spec.UID, Revision: rev}, lost, view)
+		return t.s.store.Abandon(as.recording, t.held, state.Owned{Run: running, UID: def.Spec.UID, Revision: rev, Alert: alertOf(&def)}, lost, view)
 	}
 	if lost.Instance != "" && lost.Instance != t.s.self.ID && time.Since(lostAt) < stopTime(j) {
 		if lives, err := t.s.store.Present(as.recording, lost.Instance); err != nil || lives {
@@ -174,6 +174,7 @@ func (t *recovery) run(def state.Definition, view state.View, id string) (state.
 	now := t.now().UTC().Truncate(time.Millisecond)
 	was := state.Owned{
 		Run: lost, UID: def.Spec.UID, Revision: rev, Scope: def.Spec.Checkpoint, Shared: j != nil && j.Overlap.Policy == Allow,
+		Alert: alertOf(&def),
 	}
 	if cause := t.notToGoOn(j, def, id); cause != nil {
 		end := canceledLost(lost, cause, now)
@@ -190,6 +191,7 @@ func (t *recovery) run(def state.Definition, view state.View, id string) (state.
 		view, err = t.s.store.Abandon(as.recording, t.held, was, end, view)
 		if err == nil {
 			t.log.Warn("run of a lost instance has failed", zap.String("job", name), zap.String("run", id), zap.String("why", why))
+			t.s.noteIncidents(&end, &def.View.Status, &view.Status)
 			t.s.observer.Observe(Recorded{Run: end, Status: view.Status, Revision: view.Revision})
 		}
 		return view, err

@@ -34,6 +34,7 @@ func newStill(t *testing.T) *still {
 		jobs: make(map[string]*jobState), table: newTimetable(), retries: make(map[*jobState]struct{}),
 		done: make(chan effect, 64), over: make(chan struct{}), ops: make(map[int]time.Time),
 		asks: make(map[string]*asks), standing: make(map[string]state.Standing),
+		herald: newHerald(t.Context()),
 	}
 	t.Cleanup(func() {
 		close(tm.over)

@@ -164,6 +164,9 @@ func (s *Scheduler) Register(j Job) error {
 	if j.Handler == nil {
 		return fmt.Errorf("%w %q: handler: is required", ErrBadJob, j.Name)
 	}
+	if j.Alert.Target != "" && j.Alert.Notify == nil {
+		return fmt.Errorf("%w %q: alert: a target needs Notify", ErrBadJob, j.Name)
+	}
 	if failover := s.elector.TTL() + time.Second; compiled.CatchUp.Window < failover {
 		s.log.Warn("catch-up window is shorter than a failover may take: what falls due then is missed",
 			zap.String("job", j.Name), zap.Duration("window", compiled.CatchUp.Window), zap.Duration("failover", failover))

@@ -92,12 +92,15 @@ type term struct {
 	ops   map[int]time.Time
 	opSeq int
 
+	herald *herald
+
 	nextAhead time.Time // when to look for bursts next
 
-	watchingLocks context.CancelFunc
-	retireAt      time.Time // when to look again for jobs that are not ours; zero when all were looked at
-	warned        time.Time // when a job that does not advance was last named
-	unnamed       int       // how many were not, since then
+	watchingLocks   context.CancelFunc
+	lookedElsewhere time.Time
+	retireAt        time.Time // when to look again for jobs that are not ours; zero when all were looked at
+	warned          time.Time // when a job that does not advance was last named
+	unnamed         int       // how many were not, since then
 }
 
 // effect is what an operation did, applied by the loop.
@@ -117,6 +120,9 @@ func (s *Scheduler) lead(ctx context.Context, lt leader.Term) error {
 		over: make(chan struct{}),
 		ops:  make(map[int]time.Time),
 	}
+	telling, stopTelling := context.WithCancel(ctx)
+	defer stopTelling()
+	t.herald = newHerald(telling)
 	s.observer.Observe(Elected{Term: lt.Revision})
 	s.attempts.listen(func(e ended) { t.tell(func(t *term) error { t.attemptEnded(e); return nil }) })
 	var err error
@@ -205,6 +211,8 @@ func (t *term) pass(now time.Time) {
 		}
 	})
 	t.claimAhead(now)
+	t.tellAgain()
+	t.lookAtForeign()
 	for js := range t.retries {
 		if !time.Now().Before(js.retryAt) {
 			delete(t.retries, js)
@@ -369,6 +377,7 @@ func (t *term) settled(js *jobState, view state.View, err error) error {
 	case err == nil:
 		js.pause = 0
 		t.planned(js)
+		t.owe(js)
 		return nil
 	case errors.Is(err, state.ErrNotLeading):
 		return err
@@ -427,5 +436,9 @@ func (t *term) attemptEnded(e ended) {
 		js.def.View = e.view
 	}
 	js.recover = js.recover || e.interrupted
+	if len(js.def.View.Status.Alerting) > 0 {
+		t.planned(js)
+		t.owe(js)
+	}
 	t.enqueue(js)
 }

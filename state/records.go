@@ -33,6 +33,7 @@ type Spec struct {
 	Timeout     Duration          `json:"timeout"`
 	LockTTL     Duration          `json:"lock_ttl"`
 	Grace       Duration          `json:"grace"`
+	Alert       *AlertSpec        `json:"alert,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Retired     bool              `json:"retired,omitempty"` // no longer among the leader's jobs
 	CreatedAt   time.Time         `json:"created_at"`

@@ -41,6 +41,8 @@ type JobStatus struct {
 	ConsecutiveFailures int64            `json:"consecutive_failures,omitempty"`
 	MeanDurationMS      float64          `json:"mean_duration_ms,omitempty"`
 	MaxDurationMS       int64            `json:"max_duration_ms,omitempty"`
+
+	Alerting []Incident `json:"alerting,omitempty"` // mostly none; in the order in which they began
 }
 
 // encode renders the status, as encoding/json would.
@@ -76,6 +78,9 @@ func (s *JobStatus) encode() []byte {
 		o.rare("mean_duration_ms", s.MeanDurationMS)
 	}
 	o.someInt("max_duration_ms", s.MaxDurationMS)
+	if len(s.Alerting) > 0 {
+		o.rare("alerting", s.Alerting)
+	}
 	return o.end()
 }
 

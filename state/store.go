@@ -88,6 +88,7 @@ type Owned struct {
 	Scope    Scope // of its checkpoints; PerRun when empty
 	Noted    bool  // it may have progress or checkpoints, which go when it ends
 	Canceled bool  // it is to be canceled; the request goes when it ends
+	Alert    *AlertSpec
 }
 
 // Claim makes the run ours and locks its job, if the term is held, the run has no record or is pending as
@@ -125,6 +126,7 @@ type Verdict struct {
 	ControlRev int64
 	Next       time.Time
 	Acted      *Acted // the request that the run was asked for by; nil for none
+	Alert      *AlertSpec
 }
 
 // Record writes a verdict. Errors as for Claim, without those of the lock.
@@ -147,7 +149,7 @@ func (s *Store) Record(ctx context.Context, v Verdict) (View, error) {
 		guards: append(s.leaderMay(v.Term, v.Run, v.Prior, v.SpecRev, v.ControlRev), guards...),
 		run:    v.Run, uid: v.UID, view: v.View, decides: true, busy: v.Run.Status == Pending || v.Run.Status == Skipped, extra: ops,
 		account: func(st JobStatus) JobStatus {
-			st = account(st, &v.Run)
+			st = account(st, &v.Run).alerted(v.Alert, &v.Run)
 			st.NextRunAt = v.Next
 			return st
 		},
@@ -164,7 +166,7 @@ func (s *Store) Finish(ctx context.Context, o Owned, end Run, view View) (View, 
 	}
 	t := transition{
 		guards: []guard{s.isOwner(&o), s.isLocked(&o)}, run: end, uid: o.UID, view: view,
-		account: func(st JobStatus) JobStatus { return st.Finished(&end) },
+		account: func(st JobStatus) JobStatus { return st.Finished(&end).alerted(o.Alert, &end) },
 		extra:   []clientv3.Op{s.deleteLock(&o)},
 	}
 	if o.Canceled {
@@ -283,7 +285,7 @@ func (s *Store) Abandon(ctx context.Context, term Term, lost Owned, end Run, vie
 			if !slices.Contains(st.Live, end.ID) {
 				return st // accounted for by now
 			}
-			return st.Finished(&end)
+			return st.Finished(&end).alerted(lost.Alert, &end)
 		},
 		extra: append(s.clearNotes(&end, lost.Scope), s.settleCancel(&end)),
 	})

@@ -123,11 +123,13 @@ func descriptionLines(d *inspect.Description, now time.Time) []labeled {
 			labeled{label: "Recovery", text: recoveryText(spec)},
 			labeled{label: "Retry", text: retryText(spec.Retry)},
 			labeled{label: "Checkpoint", text: checkpointText(spec)},
+			labeled{label: "Alert", text: alertText(spec.Alert)},
 			labeled{label: "Limits", text: fmt.Sprintf("timeout %s, lock TTL %s, grace %s", elapsed(spec.Timeout), elapsed(spec.LockTTL), elapsed(spec.Grace))},
 		)
 	}
 	state, style := stateText(d, now)
 	lines = append(lines, labeled{label: "State", text: state, style: style},
+		labeled{label: "Alerting", text: incidentsText(st.Alerting, now), style: term.Bad},
 		labeled{label: "Running", text: liveText(d.Live, now)},
 		labeled{label: "Requests", text: requestsText(d.Requests, now)})
 	if st.LastStatus != "" {
@@ -136,6 +138,7 @@ func descriptionLines(d *inspect.Description, now time.Time) []labeled {
 	}
 	return append(lines,
 		labeled{label: "Last error", text: firstLine(st.LastError), style: term.Bad},
+		labeled{label: "Success", text: outcomesText(d.Outcomes, now)},
 		labeled{label: "Totals", text: totals(st)},
 	)
 }

@@ -76,7 +76,7 @@ func (c *cluster) noteNoLeader(ctx context.Context) {
 func jobTable(jobs []inspect.Job, defs []state.Definition, now time.Time, wide bool) *term.Table {
 	header := []string{"NAME", "SCHEDULE", "ZONE", "RUNNING", "NEXT", "LAST", "RESULT", "SUCCESS"}
 	if wide {
-		header = append(header, "SKIPPED", "MISSED", "OVERLAP", "CATCH-UP", "RECOVERY", "TIMEOUT", "LOCK-TTL", "SOURCE", "TARGET")
+		header = append(header, "ALERTING", "SKIPPED", "MISSED", "OVERLAP", "CATCH-UP", "RECOVERY", "TIMEOUT", "LOCK-TTL", "SOURCE", "TARGET")
 	}
 	table := term.NewTable(header...)
 	for i := range jobs {
@@ -87,7 +87,7 @@ func jobTable(jobs []inspect.Job, defs []state.Definition, now time.Time, wide b
 		}
 		if wide {
 			spec := &defs[i].Spec //nolint:gosec // there is one for each job
-			row = append(row, some(j.SkippedTotal), some(j.MissedTotal), spec.Overlap, spec.CatchUp, spec.Recovery,
+			row = append(row, alertingCell(j), some(j.SkippedTotal), some(j.MissedTotal), spec.Overlap, spec.CatchUp, spec.Recovery,
 				elapsed(spec.Timeout), elapsed(spec.LockTTL), spec.Source, firstLine(spec.Target))
 		}
 		table.Row(row...)

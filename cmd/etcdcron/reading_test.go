@@ -165,6 +165,7 @@ Limits:       timeout 1m, lock TTL 15s, grace 3.8s
 State:        idle
 Last run:     failed 4s ago, took 1s
 Last error:   exit status 1
+Success:      24h 50% of 2, mean 1s; 7d 50% of 2, mean 1s
 Totals:       1 succeeded, 1 failed, 1 skipped (still running: 1), success 50%
 
 LOCAL                           UTC                   WHEN

@@ -82,9 +82,19 @@ retired        * * * * *  UTC            -        never: retired  -        -    
 `, written(t, jobTable(summaries(defs), defs, noon, false), term.Screen{}))
 
 	require.Equal(t, `
-NAME           SCHEDULE   ZONE           RUNNING  NEXT    LAST     RESULT  SUCCESS  SKIPPED  MISSED  OVERLAP  CATCH-UP  RECOVERY  TIMEOUT  LOCK-TTL  SOURCE     TARGET
-daily_billing  0 9 * * *  Asia/Shanghai  -        in 13h  10h ago  failed  99%      3        2       skip     latest    resume    25m      30s       jobs.yaml  /opt/billing/run --all …
+NAME           SCHEDULE   ZONE           RUNNING  NEXT    LAST     RESULT  SUCCESS  ALERTING  SKIPPED  MISSED  OVERLAP  CATCH-UP  RECOVERY  TIMEOUT  LOCK-TTL  SOURCE     TARGET
+daily_billing  0 9 * * *  Asia/Shanghai  -        in 13h  10h ago  failed  99%      -         3        2       skip     latest    resume    25m      30s       jobs.yaml  /opt/billing/run --all …
 `, written(t, jobTable(summaries(defs[:1]), defs[:1], noon, true), term.Screen{}))
+}
+
+func TestJobTable_Alerting(t *testing.T) {
+	t.Parallel()
+	def := minutely("a")
+	def.View.Status.Alerting = []state.Incident{
+		{Kind: state.AlertMissed, ResolvedAt: noon, Untold: true}, {Kind: state.AlertFailing}, {Kind: state.AlertOverrun, Run: "1"}, {Kind: state.AlertOverrun, Run: "2"},
+	}
+	defs := []state.Definition{def}
+	require.Contains(t, written(t, jobTable(summaries(defs), defs, noon, true), term.Screen{Color: true}), "\x1b[31mfailing, overrun\x1b[0m")
 }
 
 func TestJobTable_Colour(t *testing.T) {
@@ -272,6 +282,38 @@ Running:      20240603T115955Z: for 5s on a; 40 of 100 (40%), charging …
               20240603T115956Z: for 4s, attempt 2 on b; 7
               20240603T115957Z: attempt 1 failed, the next one in 12s on c
 `)
+}
+
+// When a job alerts, what it alerts of, and how its runs ended.
+func TestDescribeText_Alert(t *testing.T) {
+	t.Parallel()
+	def := billing()
+	def.Spec.Alert = &state.AlertSpec{AfterFailures: 3, Missed: true, Overrun: state.Duration(20 * time.Minute), Recovered: true, Notify: "https://hooks.example/…"}
+	def.View.Status.Alerting = []state.Incident{
+		{Kind: state.AlertFailing, Run: "20240603T010000Z", Since: noon.Add(-10 * time.Hour), Count: 5},
+		{Kind: state.AlertMissed, Run: "20240603T010000Z", Since: noon.Add(-10 * time.Hour), Count: 2, Untold: true},
+		{Kind: state.AlertFailing, Run: "20240602T010000Z", Since: noon.Add(-34 * time.Hour), Count: 1, ResolvedAt: noon.Add(-5 * time.Minute)},
+		{Kind: state.AlertOverrun, Run: "20240603T115955Z", Since: noon.Add(-30 * time.Minute)},
+	}
+	half, mean := 0.5, 1234.0
+	text := described(t, inspect.Description{Definition: def.Spec, Status: def.View.Status, Outcomes: []state.Outcomes{
+		{Window: state.Duration(24 * time.Hour)},
+		{Window: state.Duration(7 * 24 * time.Hour), Succeeded: 6000, Failed: 6000, SuccessRate: &half, MeanDurationMS: &mean, Cut: true, Since: noon.Add(-75 * time.Hour)},
+	}})
+	require.Contains(t, text, `
+Alert:        after 3 failures in a row, when a time is missed, when a run takes longer than 20m; also when it has recovered; told to https://hooks.example/…
+`)
+	require.Contains(t, text, `
+Alerting:     failing: 5 failures in a row, since run 20240603T010000Z, which ended 10h ago
+              missed: 2 scheduled times, from 2024-06-03T02:00:00Z on; not told yet
+              failing: 1 failure, since run 20240602T010000Z, which ended 34h ago; over 5m ago; not told yet
+              overrun: run 20240603T115955Z, which began 30m ago
+`)
+	require.Contains(t, text, `
+Success:      24h no runs; 7d 50% of 12000, mean 1.2s (counted from 3d3h ago on)
+Totals: `)
+	require.Equal(t, "after 1 failure; in log and metrics alone", alertText(&state.AlertSpec{AfterFailures: 1, Recovered: true}))
+	require.Equal(t, "when a time is missed; told to code", alertText(&state.AlertSpec{Missed: true, Notify: "code"}))
 }
 
 // What bounds a schedule, and what was asked of the job.

@@ -41,6 +41,17 @@ func (m *Metrics) define(version string) {
 	m.lastSuccess = gaugeVec("job_last_success_timestamp_seconds", "When a run last succeeded; the greatest of all instances counts.")
 	m.nextRun = gaugeVec("job_next_run_timestamp_seconds", "When the job is due next. Told by the leader.")
 
+	m.alerting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "job_alerting",
+		Help: "1 while an incident of that kind lasts: failing, missed or overrun; none otherwise. Told by the leader.",
+	}, []string{"job", "kind"})
+	m.alerts = counterVec("alerts_total", "Incidents of jobs that have begun, by kind.", "job", "kind")
+	m.deliveries = counterVec("alert_deliveries_total",
+		"Calls that told of an incident or its end, by result: told, failed (and made again) or given_up.", "result")
+	for _, result := range []string{resultTold, resultFailed, resultGivenUp} {
+		m.deliveries.WithLabelValues(result) // an increase from nothing is none to Prometheus
+	}
+
 	m.lockLost = counter("lock_lost_total", "Attempts that were told to stop since their lock was not surely held any more.")
 	m.recoveries = counter("recoveries_total", "Runs of lost instances that this one went on with.")
 
@@ -69,6 +80,7 @@ func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.leader, m.transitions, m.blocked,
 		m.runs, m.duration, m.startDelay, m.running, m.pending, m.skipped, m.missed, m.retries, m.failures, m.lastSuccess, m.nextRun,
+		m.alerting, m.alerts, m.deliveries,
 		m.lockLost, m.recoveries, m.commitDuration, m.commitBatch, m.commitErrors, m.etcdRetries, m.build,
 	}
 }

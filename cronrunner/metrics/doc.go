@@ -17,8 +17,8 @@
 // # Who shows what
 //
 // Counters and histograms, etcdcron_job_running too, tell what this instance did: sum them over the
-// instances. What a job's status says is told by those who know it: consecutive failures, waiting runs and
-// the next scheduled time by the leader alone, whose series go when it stops leading; the time of the last success by
+// instances. What a job's status says is told by those who know it: consecutive failures, waiting runs,
+// incidents that last and the next scheduled time by the leader alone, whose series go when it stops leading; the time of the last success by
 // every instance that has seen one, so take the greatest:
 //
 //	time() - max by (job) (etcdcron_job_last_success_timestamp_seconds) > 90000

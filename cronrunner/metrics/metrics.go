@@ -32,6 +32,10 @@ type Metrics struct {
 	lastSuccess *prometheus.GaugeVec
 	nextRun     *prometheus.GaugeVec
 
+	alerting   *prometheus.GaugeVec
+	alerts     *prometheus.CounterVec
+	deliveries *prometheus.CounterVec
+
 	lockLost   prometheus.Counter
 	recoveries prometheus.Counter
 
@@ -61,6 +65,7 @@ type jobSeries struct {
 	revision  int64               // of the status that the gauges show
 	histogram bool                // it has histograms of its own
 	retired   bool                // its series go with its last run
+	alarmed   bool                // it has series of incidents that last
 }
 
 // New returns metrics that are registered with reg, all or none. With a nil reg they are registered nowhere: they
@@ -115,6 +120,10 @@ func (m *Metrics) Observe(ev cronrunner.Event) {
 	case cronrunner.Retried:
 		m.ended(&ev.Run)
 		m.retries.WithLabelValues(ev.Run.Job).Inc()
+	case cronrunner.Alerted:
+		m.alerts.WithLabelValues(ev.Job, string(ev.Incident.Kind)).Inc()
+	case cronrunner.Notified:
+		m.deliveries.WithLabelValues(resultOf(ev)).Inc()
 	case cronrunner.Recovered:
 		m.recoveries.Inc()
 	case cronrunner.Retrying:
@@ -143,6 +152,10 @@ func (m *Metrics) deposed() {
 	m.failures.Reset()
 	m.pending.Reset()
 	m.nextRun.Reset()
+	m.alerting.Reset()
+	for _, js := range m.jobs {
+		js.alarmed = false
+	}
 }
 
 func (m *Metrics) job(name string) *jobSeries {
@@ -186,6 +199,41 @@ func (m *Metrics) stands(job string, st *state.JobStatus, revision int64) {
 	if m.leading {
 		m.failures.WithLabelValues(job).Set(float64(st.ConsecutiveFailures))
 		m.pending.WithLabelValues(job).Set(float64(st.Pending))
+		m.alarm(js, job, st)
+	}
+}
+
+// alarm shows the incidents that last. Most jobs have none, and no series.
+func (m *Metrics) alarm(js *jobSeries, job string, st *state.JobStatus) {
+	if !js.alarmed && len(st.Alerting) == 0 {
+		return
+	}
+	js.alarmed = false
+	for _, kind := range []state.AlertKind{state.AlertFailing, state.AlertMissed, state.AlertOverrun} {
+		if !st.Alerts(kind) {
+			m.alerting.DeleteLabelValues(job, string(kind))
+			continue
+		}
+		m.alerting.WithLabelValues(job, string(kind)).Set(1)
+		js.alarmed = true
+	}
+}
+
+// The results of telling.
+const (
+	resultTold    = "told"
+	resultFailed  = "failed"
+	resultGivenUp = "given_up"
+)
+
+func resultOf(ev cronrunner.Notified) string {
+	switch {
+	case ev.GivenUp:
+		return resultGivenUp
+	case ev.Err != nil:
+		return resultFailed
+	default:
+		return resultTold
 	}
 }
 
@@ -262,13 +310,14 @@ func (m *Metrics) clear(job string) {
 	if js.histogram {
 		m.own--
 	}
-	js.histogram, js.revision = false, 0
+	js.histogram, js.alarmed, js.revision = false, false, 0
 	m.duration.DeleteLabelValues(job)
 	m.startDelay.DeleteLabelValues(job)
 	for _, vec := range []*prometheus.GaugeVec{m.running, m.pending, m.failures, m.lastSuccess, m.nextRun} {
 		vec.DeleteLabelValues(job)
 	}
-	for _, vec := range []*prometheus.CounterVec{m.runs, m.missed, m.skipped, m.retries} {
+	m.alerting.DeletePartialMatch(prometheus.Labels{"job": job})
+	for _, vec := range []*prometheus.CounterVec{m.runs, m.missed, m.skipped, m.retries, m.alerts} {
 		vec.DeletePartialMatch(prometheus.Labels{"job": job})
 	}
 }

@@ -390,3 +390,63 @@ func series(t *testing.T, reg prometheus.Gatherer, name string) int {
 	require.NoError(t, err)
 	return n
 }
+
+func TestIncidentsAreShownWhileTheyLast(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	requireNone := func(why string) {
+		t.Helper()
+		n, err := testutil.GatherAndCount(reg, "etcdcron_job_alerting")
+		require.NoError(t, err)
+		require.Zero(t, n, why)
+	}
+	failing := state.JobStatus{Alerting: []state.Incident{{Kind: state.AlertFailing, Run: "r1"}, {Kind: state.AlertMissed, Run: "r0", ResolvedAt: nine, Untold: true}}}
+	const head = "# HELP etcdcron_job_alerting 1 while an incident of that kind lasts: failing, missed or overrun; none otherwise. Told by the leader.\n" +
+		"# TYPE etcdcron_job_alerting gauge\n"
+	m.Observe(cronrunner.Planned{Job: "billing", Status: failing})
+	requireNone("a follower does not know")
+
+	m.Observe(cronrunner.Elected{Term: 1})
+	m.Observe(cronrunner.Planned{Job: "billing", Status: failing})
+	m.Observe(cronrunner.Planned{Job: "calm"})
+	requireSeries(t, reg, "etcdcron_job_alerting", head+`etcdcron_job_alerting{job="billing",kind="failing"} 1`)
+	failing.Alerting[0].Kind = state.AlertOverrun
+	m.Observe(cronrunner.Recorded{Run: ran("billing", "r2", state.Skipped), Status: failing})
+	requireSeries(t, reg, "etcdcron_job_alerting", head+`etcdcron_job_alerting{job="billing",kind="overrun"} 1`)
+	m.Observe(cronrunner.Recorded{Run: ran("billing", "r3", state.Succeeded)})
+	requireNone("none lasts, or none is known")
+
+	m.Observe(cronrunner.Planned{Job: "billing", Status: failing})
+	m.Observe(cronrunner.Deposed{Term: 1})
+	requireNone("none lasts, or none is known")
+	m.Observe(cronrunner.Elected{Term: 2})
+	m.Observe(cronrunner.Planned{Job: "billing"})
+	requireNone("none lasts, or none is known")
+}
+
+func TestAlertsAreCounted(t *testing.T) {
+	t.Parallel()
+	m, reg := newMetrics(t)
+	m.Observe(cronrunner.Alerted{Job: "billing", Incident: state.Incident{Kind: state.AlertFailing}})
+	m.Observe(cronrunner.Alerted{Job: "billing", Incident: state.Incident{Kind: state.AlertFailing}})
+	m.Observe(cronrunner.Notified{Job: "billing", Err: errors.New("no")})
+	m.Observe(cronrunner.Notified{Job: "billing", Err: errors.New("no")})
+	m.Observe(cronrunner.Notified{Job: "billing"})
+	requireSeries(t, reg, "etcdcron_alerts_total", `
+		# HELP etcdcron_alerts_total Incidents of jobs that have begun, by kind.
+		# TYPE etcdcron_alerts_total counter
+		etcdcron_alerts_total{job="billing",kind="failing"} 2`)
+	requireSeries(t, reg, "etcdcron_alert_deliveries_total", `
+		# HELP etcdcron_alert_deliveries_total Calls that told of an incident or its end, by result: told, failed (and made again) or given_up.
+		# TYPE etcdcron_alert_deliveries_total counter
+		etcdcron_alert_deliveries_total{result="failed"} 2
+		etcdcron_alert_deliveries_total{result="given_up"} 0
+		etcdcron_alert_deliveries_total{result="told"} 1`)
+	m.Observe(cronrunner.Notified{Job: "billing", Err: errors.New("no"), GivenUp: true})
+	requireSeries(t, reg, "etcdcron_alert_deliveries_total", `
+		# HELP etcdcron_alert_deliveries_total Calls that told of an incident or its end, by result: told, failed (and made again) or given_up.
+		# TYPE etcdcron_alert_deliveries_total counter
+		etcdcron_alert_deliveries_total{result="failed"} 2
+		etcdcron_alert_deliveries_total{result="given_up"} 1
+		etcdcron_alert_deliveries_total{result="told"} 1`)
+}

@@ -23,6 +23,9 @@ func loadJobs(path string, handlers *executor.Executor) ([]cronrunner.Job, error
 	jobs := make([]cronrunner.Job, len(file.Jobs))
 	for i, spec := range file.Jobs {
 		jobs[i] = spec.Job
+		if spec.Notify != nil {
+			jobs[i].Alert.Notify = handlers.Notify(*spec.Notify)
+		}
 		if spec.Webhook != nil {
 			jobs[i].Handler = handlers.Webhook(*spec.Webhook)
 			continue

@@ -35,11 +35,12 @@ type File struct {
 }
 
 // JobSpec is a job of the file. Job and what it runs pass their Checks. Job has no Handler: whoever registers
-// it makes one of Webhook, or of Command, whose Grace is not set. Job's Target shows it to people.
+// it makes one of Webhook, or of Command, whose Grace is not set, and Job.Alert's Notify of Notify. Job's Target shows it to people.
 type JobSpec struct {
 	Job     cronrunner.Job
 	Command executor.Command
 	Webhook *executor.Webhook // nil for a command
+	Notify  *executor.Webhook // that Job.Alert is told to, with the Target that it has; nil for none
 	Line    int               // of the job's name
 }
 

@@ -47,6 +47,7 @@ var fields = map[string]field{
 	"max_recoveries": {read: readMaxRecoveries},
 	"retry":          {read: readRetry, inDefault: true},
 	"checkpoint":     {read: readCheckpoint, inDefault: true},
+	"alert":          {read: readAlert, inDefault: true},
 }
 
 // ofCommands are the fields that a webhook does not have.
@@ -54,7 +55,7 @@ var ofCommands = []string{"dir", "environment", "user", "permanent_exit_codes"}
 
 // notYet are fields that a later version is to have; nobody should look for a typing error.
 var notYet = []string{
-	"alert", "history", "limit",
+	"history", "limit",
 }
 
 func readSchedule(p *parser, d *draft, path string, v *yaml.Node) (ok bool) {

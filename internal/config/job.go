@@ -20,6 +20,7 @@ type draft struct {
 	job     cronrunner.Job
 	command executor.Command
 	webhook *executor.Webhook // nil without the field
+	notify  *executor.Webhook // that the alert is told to; nil for none
 	lines   map[string]int    // where each field that it has stands
 	bad     map[string]bool   // the fields with a fault
 }
@@ -36,7 +37,7 @@ func (p *parser) defaults(e entry) *draft {
 
 // job reads one job. The result counts only if there is no fault in the file.
 func (p *parser) job(e entry, defaults *draft) JobSpec {
-	d := &draft{path: label(e.key), line: e.line, job: defaults.job}
+	d := &draft{path: label(e.key), line: e.line, job: defaults.job, notify: defaults.notify}
 	d.job.Name = e.key
 	sound := p.fields(d, e.value, func(field) bool { return true }, "")
 	p.required(d, sound)
@@ -44,8 +45,9 @@ func (p *parser) job(e entry, defaults *draft) JobSpec {
 		d.job.TimeZone = "" // what the job says counts before the default
 	}
 	d.job.Target = target(d)
+	d.settleAlert()
 	p.check(d, defaults)
-	return JobSpec{Job: d.job, Command: d.command, Webhook: d.webhook, Line: d.line}
+	return JobSpec{Job: d.job, Command: d.command, Webhook: d.webhook, Notify: d.notify, Line: d.line}
 }
 
 // namesZone reports whether a schedule has its zone in itself.
@@ -105,6 +107,7 @@ func (p *parser) check(d *draft, defaults *draft) {
 		d.job.TimeZone = "" // so that the schedule is looked at by itself
 	}
 	faults = append(faults, fieldErrors(d.job.Check())...)
+	faults = append(faults, notifyFaults(d)...)
 	switch {
 	case d.webhook != nil:
 		faults = append(faults, besides(d)...)

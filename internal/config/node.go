@@ -218,6 +218,16 @@ func (p *parser) instant(path string, node *yaml.Node, clock string) (time.Time,
 	return time.Time{}, false
 }
 
+// flag is true or false.
+func (p *parser) flag(path string, node *yaml.Node) (on, ok bool) {
+	text, ok := p.text(path, node)
+	if ok && text != "true" && text != "false" {
+		p.faultf(follow(node).Line, path, "%s is neither true nor false", label(text))
+		return false, false
+	}
+	return text == "true", ok
+}
+
 func isNumber(text string) bool {
 	_, err := strconv.ParseUint(text, 10, 32)
 	return err == nil

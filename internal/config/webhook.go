@@ -50,11 +50,16 @@ func readBody(p *parser, d *draft, path string, v *yaml.Node) bool {
 	return ok
 }
 
-// readHeaders has each header checked by itself, so that a fault has its line.
 func readHeaders(p *parser, d *draft, path string, v *yaml.Node) bool {
-	d.webhook.Headers = make(map[string]executor.HeaderValue)
+	d.webhook.Headers = p.headers(path, v)
+	return true
+}
+
+// headers has each header checked by itself, so that a fault has its line.
+func (p *parser) headers(path string, v *yaml.Node) map[string]executor.HeaderValue {
+	headers := make(map[string]executor.HeaderValue)
 	if isNull(follow(v)) {
-		return true // all of it commented out
+		return headers // all of it commented out
 	}
 	seen := make(map[string]string)
 	for _, e := range p.mapping(path, v) {
@@ -72,9 +77,9 @@ func readHeaders(p *parser, d *draft, path string, v *yaml.Node) bool {
 			continue
 		}
 		seen[strings.ToLower(e.key)] = e.key
-		d.webhook.Headers[e.key] = value
+		headers[e.key] = value
 	}
-	return true
+	return headers
 }
 
 // headerValue is a text, or {env: NAME} or {file: PATH}.

@@ -33,6 +33,7 @@ type call struct {
 	Webhook
 
 	run     attempt
+	show    func(*url.URL) string // a URL for people
 	secrets secrets
 	headers http.Header
 	body    []byte
@@ -43,7 +44,7 @@ func (w Webhook) do(ctx context.Context, run attempt, log *zap.Logger, shared *t
 	if err := w.Check(); err != nil {
 		return cronrunner.Permanent(err)
 	}
-	c := &call{Webhook: w, run: run}
+	c := &call{Webhook: w, run: run, show: shown}
 	checkpoint, err := restored(ctx, run, log)
 	if err != nil {
 		return err
@@ -55,10 +56,7 @@ func (w Webhook) do(ctx context.Context, run attempt, log *zap.Logger, shared *t
 	if err != nil {
 		return err
 	}
-	err = c.exchange(ctx, &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // follow does it
-	})
+	err = c.exchange(ctx, transport, c.read)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("stopped: %w", context.Cause(ctx))
 	}
@@ -117,6 +115,11 @@ func (c *call) prepare(checkpoint json.RawMessage) error {
 	if contentType != "" {
 		c.headers.Set("Content-Type", contentType)
 	}
+	return c.addOwn()
+}
+
+// addOwn adds the headers that the webhook has of its own, and knows from then on what is secret.
+func (c *call) addOwn() error {
 	for name, value := range c.Headers {
 		text, err := value.find()
 		if err != nil {
@@ -134,8 +137,14 @@ func (c *call) prepare(checkpoint json.RawMessage) error {
 // maxRedirects is how many redirects are followed.
 const maxRedirects = 5
 
-// exchange makes the request, follows redirects as far as is safe, and reads the answer.
-func (c *call) exchange(ctx context.Context, client *http.Client) error {
+// exchange makes the request, follows redirects as far as is safe, and has the answer read.
+func (c *call) exchange(
+	ctx context.Context, transport http.RoundTripper, read func(ctx context.Context, giveUp context.CancelFunc, resp *http.Response) error,
+) error {
+	client := &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // follow does it
+	}
 	ctx, cancel := context.WithCancel(ctx) // so that an answer that is not read to its end is given up
 	defer cancel()
 	address, err := url.Parse(c.URL)
@@ -149,7 +158,7 @@ func (c *call) exchange(ctx context.Context, client *http.Client) error {
 		}
 		if !isRedirect(resp) {
 			defer resp.Body.Close()
-			return c.read(ctx, cancel, resp)
+			return read(ctx, cancel, resp)
 		}
 		next, err := c.follow(resp, hops)
 		discard(resp)
@@ -208,7 +217,7 @@ func (c *call) follow(resp *http.Response, hops int) (*url.URL, error) {
 		return nil, fmt.Errorf("answered %s without a Location that can be read; write the final url into the jobs file", statusText(resp))
 	}
 	refuse := func(why string) (*url.URL, error) {
-		return nil, fmt.Errorf("answered %s, a redirect to %s, which is not followed: %s", statusText(resp), c.secrets.hide(shown(to)), why)
+		return nil, fmt.Errorf("answered %s, a redirect to %s, which is not followed: %s", statusText(resp), c.secrets.hide(c.show(to)), why)
 	}
 	keeps := resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect
 	switch {

@@ -13,16 +13,20 @@ const (
 	describedRuns  = 5
 )
 
+// describedWindows are those of a description's outcomes.
+var describedWindows = []time.Duration{24 * time.Hour, 7 * 24 * time.Hour}
+
 // Description is a job with everything around it.
 type Description struct {
-	Definition state.Spec      `json:"definition"`
-	Status     state.JobStatus `json:"status"`
-	Control    state.Control   `json:"control"`
-	Requests   []state.Request `json:"requests"` // not acted on yet
-	Next       []time.Time     `json:"next"`     // none when it will not run: paused, retired, invalid
-	Live       []LiveRun       `json:"live"`     // the runs that are running
-	Runs       []state.Run     `json:"runs"`
-	Invalid    *string         `json:"invalid"`
+	Definition state.Spec       `json:"definition"`
+	Status     state.JobStatus  `json:"status"`
+	Control    state.Control    `json:"control"`
+	Requests   []state.Request  `json:"requests"` // not acted on yet
+	Next       []time.Time      `json:"next"`     // none when it will not run: paused, retired, invalid
+	Live       []LiveRun        `json:"live"`     // the runs that are running
+	Runs       []state.Run      `json:"runs"`
+	Outcomes   []state.Outcomes `json:"outcomes"` // of the last 24 hours, and of the last 7 days
+	Invalid    *string          `json:"invalid"`
 }
 
 // Describe reads a job with everything around it. Errors as for Lookup.
@@ -43,9 +47,13 @@ func Describe(ctx context.Context, store *state.Store, name string, now time.Tim
 	if err != nil {
 		return nil, err
 	}
+	outcomes, err := store.Outcomes(ctx, name, now, describedWindows...)
+	if err != nil {
+		return nil, err
+	}
 	d := Description{
 		Definition: def.Spec, Status: def.View.Status, Control: def.Control, Live: live,
-		Requests: requests, Next: []time.Time{}, Runs: append([]state.Run{}, page.Runs...),
+		Requests: requests, Next: []time.Time{}, Runs: append([]state.Run{}, page.Runs...), Outcomes: outcomes,
 	}
 	outlook, err := OutlookOf(def)
 	switch {

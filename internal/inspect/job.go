@@ -25,6 +25,7 @@ type Job struct {
 	SucceededTotal int64            `json:"succeeded_total"`
 	FailedTotal    int64            `json:"failed_total"`
 	SuccessRate    *float64         `json:"success_rate"` // from 0 to 1
+	Alerting       []state.Incident `json:"alerting"`     // incidents that last, or of which something is still to be told
 	Description    string           `json:"description"`
 	Target         string           `json:"target"`
 	Source         string           `json:"source"`
@@ -50,6 +51,7 @@ func Summarize(def state.Definition, now time.Time) Job {
 	if rate, ok := st.SuccessRate(); ok {
 		s.SuccessRate = &rate
 	}
+	s.Alerting = append([]state.Incident{}, st.Alerting...)
 	outlook, err := OutlookOf(def)
 	switch {
 	case err != nil:

@@ -61,12 +61,12 @@ func TestJob_JSON(t *testing.T) {
 		`{"name":"daily_billing","schedule":"0 9 * * *","time_zone":"Asia/Shanghai","paused":false,"running":0,"pending":0,
 		  "next_run_at":"2024-06-04T01:00:00Z","last_status":"failed","last_started_at":"2024-06-03T01:00:00Z",
 		  "last_finished_at":"2024-06-03T01:01:30Z","last_duration_ms":90000,"last_error":"exit status 1",
-		  "skipped_total":3,"missed_total":2,"succeeded_total":199,"failed_total":1,"success_rate":0.995,
+		  "skipped_total":3,"missed_total":2,"succeeded_total":199,"failed_total":1,"success_rate":0.995,"alerting":[],
 		  "description":"charges every account","target":"/opt/billing/run --all\n  echo done","source":"jobs.yaml","retired":false,"invalid":null}`,
 		`{"name":"新しい","schedule":"* * * * *","time_zone":"UTC","paused":false,"running":0,"pending":0,
 		  "next_run_at":"2024-06-03T12:01:00Z","last_status":null,"last_started_at":null,
 		  "last_finished_at":null,"last_duration_ms":null,"last_error":null,
-		  "skipped_total":0,"missed_total":0,"succeeded_total":0,"failed_total":0,"success_rate":null,
+		  "skipped_total":0,"missed_total":0,"succeeded_total":0,"failed_total":0,"success_rate":null,"alerting":[],
 		  "description":"","target":"","source":"","retired":false,"invalid":null}`,
 	} {
 		b, err := json.Marshal(Summarize(jobsToShow()[i], noon))
