@@ -98,8 +98,7 @@ func (t *term) nextBurst(js *jobState, now time.Time) task {
 	if len(verdicts) != 1 || verdicts[0].status != state.Running || !verdicts[0].first.Equal(j.clock(at)) {
 		return task{}
 	}
-	v := verdicts[0]
-	return task{ahead: true, op: func() effect { return t.claim(j, def, v, at) }}
+	return task{ahead: true, op: func() effect { return t.claim(j, def, verdicts, at) }}
 }
 
 // stopUnbegun cancels the runs of a job that were claimed ahead and have not begun.

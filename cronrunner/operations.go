@@ -14,11 +14,22 @@ import (
 // The operations of a term: each talks to etcd, beside the loop, and returns what the loop is to take
 // over. None touches the loop's own state before that.
 
-// claim makes a run ours that starts at an instant, which is now or a little later. The slot was reserved; it is
-// given back unless a handler starts.
-func (t *term) claim(j *job, def state.Definition, v verdict, at time.Time) effect {
-	run := v.record(j, t.s.self.ID, t.held.Revision, at.UTC().Truncate(time.Millisecond))
-	view, _, err := t.claimRun(j, def, run, 0, nil)
+// claim makes a run ours that starts at an instant, which is now or a little later, and writes down with it what
+// becomes of the scheduled times before: the last verdict is the run. The slot was reserved; it is given back unless a
+// handler starts.
+func (t *term) claim(j *job, def state.Definition, verdicts []verdict, at time.Time) effect {
+	last := len(verdicts) - 1
+	now := t.now().UTC().Truncate(time.Millisecond)
+	claim := state.Claim{Run: verdicts[last].record(j, t.s.self.ID, t.held.Revision, at.UTC().Truncate(time.Millisecond))}
+	for _, v := range verdicts[:last] {
+		claim.Before = append(claim.Before, v.record(j, t.s.self.ID, t.held.Revision, now))
+	}
+	view, _, err := t.claimRun(j, def, claim)
+	if err == nil {
+		for i := range claim.Before {
+			t.noteNotRun(&claim.Before[i], &def.View.Status, view)
+		}
+	}
 	return func(t *term) error {
 		js := t.jobs[j.Name]
 		if js.pausedSeen && err == nil { // the watch was faster than the answer
@@ -27,31 +38,19 @@ func (t *term) claim(j *job, def state.Definition, v verdict, at time.Time) effe
 		if errors.Is(err, state.ErrLocked) {
 			js.locked, err = true, nil // by a run that the status does not know; decide anew
 		}
-		return t.decided(js, v, view, err)
-	}
-}
-
-// claimAfter writes down what comes before a run, and claims it, all as it was decided. Decided anew after each write,
-// a job that is late would be late again by then under load, and never run. The slot was reserved; it is given back
-// if it does not come to the run.
-func (t *term) claimAfter(j *job, def state.Definition, verdicts []verdict) effect {
-	last := len(verdicts) - 1
-	for _, v := range verdicts[:last] {
-		view, err := t.writeVerdict(j, def, v)
-		if err != nil {
-			t.s.attempts.release()
-			return func(t *term) error { return t.decided(t.jobs[j.Name], v, view, err) }
+		if errors.Is(err, state.ErrRunExists) && last > 0 {
+			js.apart = true // to find out which of them has a record
+			return t.settled(js, view, err)
 		}
-		def.View = view
+		return t.decided(js, verdicts[last], view, err)
 	}
-	return t.claim(j, def, verdicts[last], t.now())
 }
 
 // claimQueued makes a run ours that was pending, and starts it.
 func (t *term) claimQueued(j *job, def state.Definition, id string) effect {
 	view, err := t.withQueued(def, id, func(run state.Run, rev int64) (state.View, error) {
 		now := t.now().UTC().Truncate(time.Millisecond)
-		view, _, err := t.claimRun(j, def, begun(run, j, t.s.self.ID, t.held.Revision, now), rev, nil)
+		view, _, err := t.claimRun(j, def, state.Claim{Run: begun(run, j, t.s.self.ID, t.held.Revision, now), Prior: rev})
 		return view, err
 	}, t.s.attempts.release)
 	return func(t *term) error { return t.settledQueued(t.jobs[j.Name], view, err) }
@@ -116,10 +115,8 @@ func (t *term) leaveLocked(js *jobState) {
 	time.AfterFunc(maxPause, func() { t.tell(func(t *term) error { t.enqueue(js); return nil }) })
 }
 
-// claimRun claims a run and starts it, in the slot that was reserved.
-func (t *term) claimRun(
-	j *job, def state.Definition, run state.Run, prior int64, acted *state.Acted,
-) (view state.View, rev int64, err error) {
+// claimRun claims a run and starts it, in the slot that was reserved. Of the claim it is given what is of the run.
+func (t *term) claimRun(j *job, def state.Definition, c state.Claim) (view state.View, rev int64, err error) {
 	as := t.s.attempts
 	defer as.claim(j.Name)()
 	defer func() {
@@ -135,17 +132,15 @@ func (t *term) claimRun(
 	}
 	st := &def.View.Status
 	left, decided := j.runsLeft(st), st.Cursor
-	if run.Trigger.Scheduled() {
-		decided = maxTime(decided, run.Covers())
-		if prior == 0 {
+	if c.Run.Trigger.Scheduled() {
+		decided = maxTime(decided, c.Run.Covers())
+		if c.Prior == 0 {
 			left--
 		}
 	}
-	owned, view, err := t.s.store.Claim(as.recording, state.Claim{
-		Term: t.held, Run: run, Prior: prior,
-		UID: def.Spec.UID, View: def.View, SpecRev: def.SpecRev, ControlRev: def.ControlRev,
-		Lease: grant.ID, Shared: j.Overlap.Policy == Allow, Next: j.nextDue(t.now(), decided, left), Acted: acted,
-	})
+	c.Term, c.UID, c.View, c.SpecRev, c.ControlRev = t.held, def.Spec.UID, def.View, def.SpecRev, def.ControlRev
+	c.Lease, c.Shared, c.Next, c.Alert = grant.ID, j.Overlap.Policy == Allow, j.nextDue(t.now(), decided, left), alertOf(&def)
+	owned, view, err := t.s.store.Claim(as.recording, c)
 	if err == nil {
 		as.start(attempt{job: j, owned: owned, view: view, grant: grant})
 	}
@@ -209,15 +204,23 @@ func (t *term) write(def state.Definition, run state.Run, prior int64, next time
 	if err != nil {
 		return view, err
 	}
-	log := t.log.With(zap.String("job", run.Job), zap.String("run", run.ID), zap.Int64("times", run.Times()))
 	if run.Status == state.Pending {
-		log.Info("run waits until the job is idle", zap.Int("waiting", view.Status.Pending))
+		t.logOf(&run).Info("run waits until the job is idle", zap.Int("waiting", view.Status.Pending))
 		return view, nil
 	}
-	log.Info("not run", zap.String("status", string(run.Status)), zap.String("reason", run.Reason))
-	t.s.noteIncidents(&run, &def.View.Status, &view.Status)
-	t.s.observer.Observe(Recorded{Run: run, Status: view.Status, Revision: view.Revision})
+	t.noteNotRun(&run, &def.View.Status, view)
 	return view, nil
+}
+
+func (t *term) logOf(run *state.Run) *zap.Logger {
+	return t.log.With(zap.String("job", run.Job), zap.String("run", run.ID), zap.Int64("times", run.Times()))
+}
+
+// noteNotRun says that a run is on record that was not run; view is what stands after that.
+func (t *term) noteNotRun(run *state.Run, before *state.JobStatus, view state.View) {
+	t.logOf(run).Info("not run", zap.String("status", string(run.Status)), zap.String("reason", run.Reason))
+	t.s.noteIncidents(run, before, &view.Status)
+	t.s.observer.Observe(Recorded{Run: *run, Status: view.Status, Revision: view.Revision})
 }
 
 // decided takes the effect of a verdict. A run that has a record already was decided, whatever the

@@ -85,7 +85,7 @@ func nextOfBackfill(j *job, now time.Time, r state.Standing) (state.Run, state.A
 // claimAsked makes a run ours that people asked for, and starts it.
 func (t *term) claimAsked(j *job, def state.Definition, run state.Run, acted state.Acted) effect {
 	now := t.now().UTC().Truncate(time.Millisecond)
-	view, rev, err := t.claimRun(j, def, begun(run, j, t.s.self.ID, t.held.Revision, now), 0, &acted)
+	view, rev, err := t.claimRun(j, def, state.Claim{Run: begun(run, j, t.s.self.ID, t.held.Revision, now), Acted: &acted})
 	return func(t *term) error {
 		js := t.jobs[j.Name]
 		switch {

@@ -60,10 +60,11 @@ func (t *term) nextDue(js *jobState, room int, now time.Time) task {
 	if len(verdicts) == 0 {
 		return task{}
 	}
-	v := verdicts[0]
+	v, last := verdicts[0], len(verdicts)-1
+	js.apart = js.apart && last > 0
 	switch {
-	case verdicts[len(verdicts)-1].status == state.Running:
-		return task{claims: true, op: func() effect { return t.claimAfter(j, def, verdicts) }}
+	case verdicts[last].status == state.Running && !js.apart:
+		return task{claims: true, op: func() effect { return t.claim(j, def, verdicts, t.now()) }}
 	case v.merge:
 		return task{op: func() effect { return t.merge(j, def, v) }}
 	default:

@@ -44,6 +44,7 @@ type jobState struct {
 	// What is not as its status says.
 	reload      bool      // its definition in etcd is not what we know
 	floor       time.Time // times up to here have a record, though the cursor does not say so
+	apart       bool      // one of the times that were decided together has a record: they are written one by one
 	locked      bool      // the last claim found a lock that the status does not explain; until the next decision
 	lockedUntil time.Time // likewise, of a job with runs that wait
 

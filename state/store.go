@@ -1,8 +1,10 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -75,6 +77,8 @@ type Claim struct {
 	Shared     bool      // lock the run alone, not its job: others of the job may run beside it
 	Next       time.Time // when the job is due next
 	Acted      *Acted    // the request that the run was asked for by; nil for none
+	Before     []Run     // final records of scheduled times before, which were decided with it: in one write, since the job is late
+	Alert      *AlertSpec
 }
 
 // Owned is a run that this instance owns: Revision is the mod revision of its record, which is both the
@@ -103,14 +107,25 @@ func (s *Store) Claim(ctx context.Context, c Claim) (Owned, View, error) {
 	guards, ops := s.act(c.Acted)
 	guards = append(s.leaderMay(c.Term, c.Run, c.Prior, c.SpecRev, c.ControlRev), guards...)
 	guards = append(guards, guard{key: s.lockKey(&c.Run, c.Shared), refused: ErrLocked})
+	ops = append(ops, s.putLock(&c.Run, c.Shared, c.Lease))
+	for i := range c.Before {
+		r := &c.Before[i]
+		if err := step("", r.Status); err != nil || !r.Status.Final() {
+			return Owned{}, c.View, cmp.Or(err, fmt.Errorf("run %s of job %s is %s, and not over", r.ID, r.Job, r.Status))
+		}
+		key := s.keys.Run(r.Job, r.ID)
+		guards, ops = append(guards, guard{key: key, refused: ErrRunExists}), append(ops, putBytes(key, r.encode()))
+	}
 	rev, view, err := s.apply(ctx, transition{
-		guards: guards, run: c.Run, uid: c.UID, view: c.View, decides: true,
+		guards: guards, run: c.Run, uid: c.UID, view: c.View, decides: true, busy: len(c.Before) > 0, extra: ops,
 		account: func(st JobStatus) JobStatus {
+			for i := range c.Before {
+				st = st.NotRun(&c.Before[i]).alerted(c.Alert, &c.Before[i])
+			}
 			st = st.Started(&c.Run)
 			st.NextRunAt = c.Next
 			return st
 		},
-		extra: append(ops, s.putLock(&c.Run, c.Shared, c.Lease)),
 	})
 	return Owned{Run: c.Run, UID: c.UID, Revision: rev, Shared: c.Shared, Locked: rev}, view, err
 }

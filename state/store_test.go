@@ -502,3 +502,33 @@ func TestDefinitionsAreTheSameHoweverTheyAreRead(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, dense)
 }
+
+// What becomes of the scheduled times before a run is written with its claim, or nothing is.
+func TestAClaimWritesWhatComesBeforeIt(t *testing.T) {
+	f := setup(t)
+	c := f.claimOf(2)
+	missed := Run{Job: testJob, ID: RunID(f.at), Trigger: ByCatchUp, ScheduledAt: f.at, Status: Missed, Reason: ReasonSuperseded, Count: 2, Until: f.at.Add(time.Second)}
+	c.Before = []Run{missed}
+	owned, view, err := f.Claim(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, int64(2), view.Status.MissedTotal)
+	require.Equal(t, c.Run.ID, view.Status.LastRunID)
+	require.Equal(t, []string{c.Run.ID}, view.Status.Live)
+	_, rev, err := f.Run(t.Context(), testJob, missed.ID)
+	require.NoError(t, err)
+	require.Equal(t, owned.Revision, rev, "in one write")
+
+	_, err = f.Finish(t.Context(), owned, succeeded(owned.Run), view)
+	require.NoError(t, err)
+	f.def.View = View{Status: f.status(), Revision: f.revision(f.keys.Status(testJob))}
+	c = f.claimOf(4)
+	c.Before = []Run{missed}
+	_, _, err = f.Claim(t.Context(), c)
+	require.ErrorIs(t, err, ErrRunExists)
+	require.Empty(t, f.get(f.keys.Run(testJob, c.Run.ID)))
+	require.Equal(t, int64(2), f.status().MissedTotal)
+
+	c.Before = []Run{{Job: testJob, ID: RunID(f.at.Add(3 * time.Second)), Status: Pending}}
+	_, _, err = f.Claim(t.Context(), c)
+	require.ErrorContains(t, err, "not over")
+}
