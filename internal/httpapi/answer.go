@@ -18,7 +18,7 @@ import (
 const (
 	answerTimeout = 10 * time.Second // of all that a request asks of etcd
 	placeTimeout  = time.Second      // how long a request waits for its place
-	maxReads      = 8                // requests at once that read etcd
+	maxReads      = 4                // requests at once that read etcd
 	maxChanges    = 8                // and that write
 	maxBody       = 64 << 10
 )

@@ -98,8 +98,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	return s.http.Serve(ln)
 }
 
-// Shutdown ends the streams, lets other answers go on until ctx ends, and returns when nothing is left that uses
-// etcd.
+// Shutdown ends the streams, lets other answers go on until ctx ends, and returns when etcd is watched no more.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.close.Do(func() { close(s.closing) })
 	if s.http.Shutdown(ctx) != nil {
