@@ -52,6 +52,18 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
+// Unreachable reports whether err is an etcd that went away, or has no quorum, or has not answered in time.
+func Unreachable(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	code := status.Code(err)
+	if etcdErr, ok := errors.AsType[rpctypes.EtcdError](err); ok {
+		code = etcdErr.Code()
+	}
+	return code == codes.Unavailable || code == codes.DeadlineExceeded
+}
+
 // definite reports whether err proves that the transaction was not and will not be applied. Everything
 // else is unknown: the request may have reached the leader's log and may be applied later still.
 func definite(err error) bool {

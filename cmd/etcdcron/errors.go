@@ -12,9 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/etcdcron/etcdcron/internal/app"
 	"github.com/etcdcron/etcdcron/internal/config"
@@ -58,7 +55,7 @@ func exitCode(err error) int {
 		return f.code
 	case told != nil:
 		return exitCodeOf(told.Kind)
-	case errors.Is(err, app.ErrNoConnection), unreachable(err):
+	case errors.Is(err, app.ErrNoConnection), state.Unreachable(err):
 		return exitNoConnection
 	case errors.Is(err, app.ErrBadInput), faulty, errors.Is(err, state.ErrBadName), errors.Is(err, state.ErrBadRequest):
 		return exitBadInput
@@ -81,18 +78,6 @@ func exitCodeOf(kind fault.Kind) int {
 	case fault.Paused, fault.Retired, fault.Invalid, fault.RunOver, fault.RunNotOver, fault.Interrupted:
 	}
 	return exitFailed
-}
-
-// unreachable reports whether err is an etcd that went away, or has no quorum, after it was reached.
-func unreachable(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return true
-	}
-	code := status.Code(err)
-	if etcdErr, ok := errors.AsType[rpctypes.EtcdError](err); ok {
-		code = etcdErr.Code()
-	}
-	return code == codes.Unavailable || code == codes.DeadlineExceeded
 }
 
 // report tells a person what went wrong and what to try, and returns the exit code.

@@ -17,9 +17,9 @@ import (
 	"github.com/etcdcron/etcdcron/internal/httpapi"
 )
 
-// checkListen says why nothing may listen on addr, the value of flag. What listens there has no
-// authentication, so it is for this machine, unless somebody says otherwise.
-func checkListen(flag, addr, example string, insecure bool) error {
+// checkListen says why nothing may listen on addr, the value of flag. What asks nobody who he is, is for this machine,
+// unless somebody says otherwise; advice is what else there is to do.
+func checkListen(flag, addr, example string, open bool, advice string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return badInput("%s %q is not host:port; try %s", flag, addr, example)
@@ -31,9 +31,9 @@ func checkListen(flag, addr, example string, insecure bool) error {
 	switch {
 	case host != "" && host != "localhost" && ip == nil:
 		return badInput("%s %q: give an IP address or localhost to listen on, such as %s", flag, addr, example)
-	case !insecure && !isLoopback(host):
-		return badInput("%s %q would be open to other machines, without authentication; use %s, or add --insecure if the network is trusted",
-			flag, addr, net.JoinHostPort("127.0.0.1", port))
+	case !open && !isLoopback(host):
+		return badInput("%s %q would be open to other machines, without authentication; use %s, %sor add --insecure if the network is trusted",
+			flag, addr, net.JoinHostPort("127.0.0.1", port), advice)
 	}
 	return nil
 }

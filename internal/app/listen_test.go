@@ -31,7 +31,7 @@ func TestCheckListen(t *testing.T) {
 	} {
 		t.Run(tc.addr, func(t *testing.T) {
 			t.Parallel()
-			err := checkListen("--listen", tc.addr, DefaultListen, tc.insecure)
+			err := checkListen("--listen", tc.addr, DefaultListen, tc.insecure, "")
 			if tc.want == "" {
 				require.NoError(t, err)
 				return

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -45,6 +46,8 @@ type ServeConfig struct {
 	Listen string
 	// Insecure allows EtcdListen and Listen to be open to other machines, though neither asks who calls.
 	Insecure bool
+	// HTTP is who may use HTTP, and how it shows itself.
+	HTTP HTTPConfig
 	// ConfigFile is the jobs file. Required.
 	ConfigFile string
 	// Prefix and Namespace are where everything is kept. Default /etcdcron and default.
@@ -116,6 +119,8 @@ type server struct {
 	log      *zap.Logger
 	jobs     []cronrunner.Job
 	handlers *executor.Executor
+	access   *httpapi.Access
+	tls      *tls.Config
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
 	health   *health
@@ -123,7 +128,7 @@ type server struct {
 	signed   signature
 
 	listener net.Listener
-	http     *http.Server
+	http     *httpapi.Server
 	serving  sync.WaitGroup
 	etcd     *embedded
 	conn     *connection
@@ -143,11 +148,11 @@ func newServer(cfg ServeConfig) *server {
 // check finds every fault that can be found without etcd.
 func (s *server) check(ctx context.Context) (err error) {
 	cfg := &s.cfg
-	if err := checkListen("--listen", cfg.Listen, DefaultListen, cfg.Insecure); err != nil {
+	if err := s.checkHTTP(); err != nil {
 		return err
 	}
 	if cfg.Embed {
-		if err := checkListen("--etcd-listen", cfg.EtcdListen, DefaultEtcdListen, cfg.Insecure); err != nil {
+		if err := checkListen("--etcd-listen", cfg.EtcdListen, DefaultEtcdListen, cfg.Insecure, ""); err != nil {
 			return err
 		}
 		if cfg.Client.CACert != "" || cfg.Client.Cert != "" || cfg.Client.Key != "" {
@@ -195,7 +200,9 @@ func (s *server) listen(ctx context.Context) (err error) {
 	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen); err != nil {
 		return listenError("HTTP", "--listen", s.cfg.Listen, err)
 	}
-	s.http = httpapi.NewServer(httpapi.Config{Health: s.health, Metrics: s.registry, Logger: s.log.Named("http")})
+	s.http = httpapi.New(httpapi.Config{
+		Health: s.health, Metrics: s.registry, Access: s.access, TLS: s.tls, Hosts: s.cfg.HTTP.Hosts, Logger: s.log.Named("http"),
+	})
 	s.serving.Go(func() {
 		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- fmt.Errorf("HTTP on %s stopped: %w", s.listener.Addr(), err)
@@ -207,6 +214,9 @@ func (s *server) listen(ctx context.Context) (err error) {
 // address is where people find HTTP.
 func (s *server) address() string {
 	u := advertised(s.listener.Addr().String())
+	if s.tls != nil {
+		u.Scheme = "https"
+	}
 	return u.String()
 }
 
@@ -219,6 +229,8 @@ func (s *server) run(ctx context.Context) error {
 	keys := scheduler.Store().Keys()
 	s.metrics.WatchElection(func() bool { return scheduler.Elector().Blocked() != "" })
 	s.health.run(scheduler, s.conn, keys)
+	// A store of its own: what people ask must not wait behind the commits of runs, nor they behind it.
+	s.http.Connect(s.conn.client, state.NewStore(s.conn.client, keys, state.StoreConfig{Timeout: s.cfg.Client.CommandTimeout, Logger: s.log}))
 
 	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx)) // during the drain too
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -295,9 +307,7 @@ func (s *server) close() {
 	if s.http != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), httpCloseLimit)
 		defer cancel()
-		if s.http.Shutdown(ctx) != nil {
-			_ = s.http.Close() // an error is of a connection that is gone anyway
-		}
+		s.http.Shutdown(ctx)
 		s.serving.Wait()
 	}
 	s.handlers.Close()

@@ -33,9 +33,9 @@ func ask(t *testing.T, h httpapi.Health, method, path string) *httptest.Response
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "etcdcron_leader", Help: "For this test."}))
-	srv := httpapi.NewServer(httpapi.Config{Health: h, Metrics: reg})
+	srv := httpapi.New(httpapi.Config{Health: h, Metrics: reg})
 	rec := httptest.NewRecorder()
-	srv.Handler.ServeHTTP(rec, httptest.NewRequest(method, path, nil))
+	srv.Handler().ServeHTTP(rec, httptest.NewRequest(method, "http://localhost"+path, nil))
 	return rec
 }
 
@@ -61,9 +61,11 @@ func TestRoutes(t *testing.T) {
 		},
 		{"metrics", leads, "GET", "/metrics", 200, "etcdcron_leader 0"},
 		{"metrics without etcd", lost, "GET", "/metrics", 200, "etcdcron_leader 0"},
-		{"only reading", leads, "POST", "/readyz", 405, ""},
+		{"only reading", leads, "POST", "/readyz", 405, `{"error":{"code":"method_not_allowed"`},
 		{"no debug routes", leads, "GET", "/debug/pprof/", 404, ""},
-		{"nothing else", leads, "GET", "/v1/jobs", 404, ""},
+		{"without etcd", leads, "GET", "/v1/jobs", 503, `{"error":{"code":"unavailable","message":"this instance has not reached etcd yet"`},
+		{"events without etcd", leads, "GET", "/v1/events", 503, `"code":"unavailable"`},
+		{"no page yet", leads, "GET", "/", 404, `{"error":{"code":"no_route","message":"there is nothing at /"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,13 +85,13 @@ func TestRoutes(t *testing.T) {
 // A request with endless headers is refused, not collected.
 func TestHeaderLimit(t *testing.T) {
 	t.Parallel()
-	srv := httpapi.NewServer(httpapi.Config{Health: fixed{}, Metrics: prometheus.NewRegistry()})
+	srv := httpapi.New(httpapi.Config{Health: fixed{}, Metrics: prometheus.NewRegistry()})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ln) }()
 	defer func() {
-		require.NoError(t, srv.Close())
+		srv.Shutdown(t.Context())
 		require.ErrorIs(t, <-served, http.ErrServerClosed)
 	}()
 

@@ -65,17 +65,30 @@ func Describe(ctx context.Context, store *state.Store, name string, now time.Tim
 	return &d, nil
 }
 
-// requestsOf are what was asked of a job and not acted on yet, the oldest first, and cancels last.
+// Bounds of what is shown of the requests of a job.
+const (
+	requestsAtOnce = 500
+	shownRequests  = 100
+)
+
+// requestsOf are what was asked of a job and not acted on yet, the oldest first, and cancels last: the first hundred
+// of them, since there may be very many.
 func requestsOf(ctx context.Context, store *state.Store, job string) ([]state.Request, error) {
-	all, err := store.Requests(ctx)
-	if err != nil {
-		return nil, err
-	}
 	ofJob := []state.Request{}
-	for _, r := range all {
-		if r.Job == job {
-			ofJob = append(ofJob, r.Request)
+	for after, more := "", true; more; more = after != "" {
+		some, next, err := store.RequestsAfter(ctx, after, requestsAtOnce)
+		if err != nil {
+			return nil, err
 		}
+		for i := range some {
+			if some[i].Job != job {
+				continue
+			}
+			if ofJob = append(ofJob, some[i].Request); len(ofJob) == shownRequests {
+				return ofJob, nil
+			}
+		}
+		after = next
 	}
 	return ofJob, nil
 }

@@ -26,17 +26,8 @@ func Cancel(ctx context.Context, store *state.Store, job, id string, n Note, now
 	return def, nil, err
 }
 
-// Withdraw takes back a request that nobody has acted on yet, or what is left of a backfill, and returns it as it
-// stood. Its error is a fault of kind NotFound when there is none.
-func Withdraw(ctx context.Context, store *state.Store, job, id string) (*state.Standing, error) {
-	r, err := withdraw(ctx, store, job, id)
-	if r == nil && err == nil {
-		err = inspect.NoRun(job, id)
-	}
-	return r, err
-}
-
-// withdraw is Withdraw, but for nil when there is none.
+// withdraw takes back a request that nobody has acted on yet, or what is left of a backfill, and returns it as it
+// stood; nil when there is none.
 func withdraw(ctx context.Context, store *state.Store, job, id string) (*state.Standing, error) {
 	r, err := store.Request(ctx, id)
 	if err == nil && r.Job == job {
