@@ -140,7 +140,7 @@ func definition(j *job, was state.Definition, source string, wall time.Time) (sp
 		return was.Spec, status, false
 	}
 	status.NextRunAt = j.nextDue(wall, status.Cursor, j.runsLeft(&status))
-	return spec, status.Alertable(spec.Alert), true
+	return spec, status, true
 }
 
 // sameSchedule reports whether two specs yield the same scheduled times. Jitter changes none of them, only when

@@ -1,13 +1,16 @@
 package executor
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,10 +118,11 @@ func TestNoticeSecrets(t *testing.T) {
 			fmt.Fprint(w, r.URL, r.Header)
 		}
 	})
+	parrot := echoing(t)
 	core, logs := observer.New(zap.DebugLevel)
 	e := New(zap.New(core))
 	defer e.Close()
-	for _, address := range []string{server.URL, "http://127.0.0.1:1", "https" + server.URL[4:]} {
+	for _, address := range []string{server.URL, "http://127.0.0.1:1", "https" + server.URL[4:], parrot} {
 		for _, end := range []string{"/moved", "/broken", "/teapot"} {
 			w := Webhook{URL: address + "/" + inPath + end + "?token=" + inQuery, Headers: map[string]HeaderValue{
 				"Authorization": {File: path}, "X-Key": {Env: "NOTICE_TEST_SECRET"},
@@ -127,12 +131,36 @@ func TestNoticeSecrets(t *testing.T) {
 			err := e.Notify(w)(t.Context(), notice)
 			require.Error(t, err)
 			require.NotContains(t, fmt.Sprint(w.Receiver(), err, logs.All()), "s3cret")
+			if address == parrot {
+				require.ErrorContains(t, err, "[hidden]")
+			}
 			if address == server.URL {
 				require.Equal(t, []string{"Bearer " + inFile, inEnv}, []string{got.Get("Authorization"), got.Get("X-Key")})
 			}
 		}
 	}
 	require.Equal(t, "https://hooks.example/…", Webhook{URL: "https://hooks.example/services/T0/B0/" + inPath}.Receiver())
+}
+
+// echoing is a server that answers a request with its first line, which is no answer, and shows in the error.
+func echoing(t *testing.T) string {
+	t.Helper()
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			line, _ := bufio.NewReader(conn).ReadString('\n')
+			fmt.Fprint(conn, line)
+			conn.Close()
+		}
+	})
+	t.Cleanup(func() { ln.Close(); all.Wait() })
+	return "http://" + ln.Addr().String()
 }
 
 // What is wrong here may be right at the next leader: nothing is given up for it.
