@@ -19,6 +19,13 @@
 // [Store.TakeOver], [Store.Abandon]), so there is no state in between: a run that is claimed has its
 // lock, its record and its place in the job's status, or none of them.
 //
+// # Incidents
+//
+// A status also says what of its job somebody is to look at ([Incident]), by the rules in its spec ([AlertSpec]), and
+// what of that was not told yet. The same transactions open and close incidents, so one exists once, whoever leads.
+// Two writes are no step of a run: its owner says that it goes on for too long ([Store.Overrun]), and the leader
+// notes what it has told ([Store.MarkTold]).
+//
 // # Unknown is not failed
 //
 // A transaction whose answer did not come may have been applied, or may yet be. Its outcome is settled

@@ -1,5 +1,6 @@
 // Package executor turns what a jobs file names into handlers that [cronrunner] can call: commands, which are
-// a program with arguments or a line for the shell, and webhooks, which are an HTTP request.
+// a program with arguments or a line for the shell, and webhooks, which are an HTTP request. A webhook can also be what
+// a job's alert is told to ([Executor.Notify]).
 //
 // # The life of a command
 //
