@@ -20,6 +20,7 @@ type attempt struct {
 	owned state.Owned
 	view  state.View   // the job's status as it was at the claim
 	grant *state.Grant // what the lock hangs on
+	trace *runTrace
 }
 
 // maxLogged is how much of an error goes into the log; the record has more.
@@ -103,7 +104,7 @@ func (as *attempts) execute(a attempt, x *execution) ended {
 
 func (as *attempts) logOf(a *attempt) *zap.Logger {
 	r := &a.owned.Run
-	return as.s.log.With(zap.String("job", r.Job), zap.String("run", r.ID), zap.Int("attempt", r.Attempt))
+	return as.s.log.With(zap.String("job", r.Job), zap.String("run", r.ID), zap.Int("attempt", r.Attempt), zap.Int64("term", r.Term))
 }
 
 // try makes one attempt, in the slot that was taken for it, and gives the slot back when the handler has
@@ -111,7 +112,8 @@ func (as *attempts) logOf(a *attempt) *zap.Logger {
 func (as *attempts) try(log *zap.Logger, a *attempt, x *execution) (state.Run, result) {
 	record := a.owned.Run
 	record.FencingToken = a.owned.Revision
-	run := &Run{record: record, notes: newNotes(as.s.store, a.owned, log)}
+	ctx, traced := a.trace.attempt(x.ctx, &record)
+	run := &Run{record: record, notes: newNotes(as.s.store, a.owned, log), trace: traced}
 	begun := time.Now()
 	end := record
 	end.StartedAt = as.s.cfg.Now().UTC().Truncate(time.Millisecond)
@@ -121,9 +123,10 @@ func (as *attempts) try(log *zap.Logger, a *attempt, x *execution) (state.Run, r
 	} else {
 		as.s.observer.Observe(Started{Run: record, Delay: a.job.lateness(&record, end.StartedAt)})
 		log.Info("run started")
-		res = as.call(x.ctx, log, a.job, run)
+		res = as.call(ctx, log, a.job, run)
 	}
 	took := time.Since(begun)
+	traced.end(&res)
 	as.leaveSlot(x)
 
 	end.FinishedAt = end.StartedAt.Add(took).Truncate(time.Millisecond)
@@ -154,6 +157,7 @@ func (as *attempts) tryAgain(a *attempt, x *execution) (e ended, over bool) {
 		return as.record(log, *a, end), true
 	}
 	next := nextTry(a.owned.Run, a.job, as.s.cfg.Now().UTC().Truncate(time.Millisecond))
+	recorded := a.trace.commit("next attempt")
 	err := as.persist(log, "next attempt", func() error {
 		owned, view, err := as.s.store.Again(as.recording, a.owned, next, a.view)
 		if err == nil {
@@ -161,6 +165,7 @@ func (as *attempts) tryAgain(a *attempt, x *execution) (e ended, over bool) {
 		}
 		return err
 	})
+	recorded(err)
 	if err != nil {
 		as.leaveSlot(x)
 		return as.interrupted(log, *a, err), true
@@ -208,6 +213,7 @@ func (as *attempts) mayBegin(x *execution) error {
 // recordRetry writes that an attempt has failed and when the next one begins.
 func (as *attempts) recordRetry(log *zap.Logger, a *attempt, end state.Run, pause time.Duration) error {
 	next := failedAttempt(end, as.s.cfg.Now(), pause)
+	recorded := a.trace.commit("retry")
 	err := as.persist(log, "failed attempt", func() error {
 		owned, view, err := as.s.store.Retry(as.recording, a.owned, next, a.view)
 		if err == nil {
@@ -215,6 +221,7 @@ func (as *attempts) recordRetry(log *zap.Logger, a *attempt, end state.Run, paus
 		}
 		return err
 	})
+	recorded(err)
 	if err == nil {
 		log.Warn("attempt failed, trying again", zap.Duration("in", pause), zap.String("error", state.CutHead(end.Error, maxLogged)))
 		as.s.observer.Observe(Retried{Run: next})
@@ -313,13 +320,16 @@ func (as *attempts) record(log *zap.Logger, a attempt, end state.Run) ended {
 	var view state.View
 	a.owned.Noted = a.owned.Noted || a.owned.Scope == state.PerJob // of an earlier run
 	_, a.owned.Canceled = as.toBeCanceled(end.Job, end.ID)         // one that comes later is the leader's to take away
+	recorded := a.trace.commit("finish")
 	err := as.persist(log, "end of run", func() (err error) {
 		view, err = as.s.store.Finish(as.recording, a.owned, end, a.view)
 		return err
 	})
+	recorded(err)
 	if err != nil {
 		return as.interrupted(log, a, err)
 	}
+	a.trace.end(&end)
 	logEnd(log, &end)
 	as.s.noteIncidents(&end, &a.view.Status, &view.Status)
 	as.s.observer.Observe(Recorded{Run: end, Status: view.Status, Revision: view.Revision})
@@ -369,6 +379,7 @@ func (as *attempts) interrupted(log *zap.Logger, a attempt, cause error) ended {
 	if err := as.s.store.Unlock(as.recording, a.owned); err != nil {
 		log.Warn("job not unlocked; its lock ends with this instance", zap.Error(err))
 	}
+	a.trace.interrupted(cause)
 	as.s.observer.Observe(Interrupted{Run: a.owned.Run, Cause: cause})
 	return ended{job: a.owned.Run.Job, interrupted: true}
 }

@@ -74,7 +74,7 @@ func (as *attempts) start(a attempt) {
 	} else {
 		x.begun = true
 	}
-	x.ctx, x.cancel = context.WithCancelCause(as.handlers)
+	x.ctx, x.cancel = context.WithCancelCause(a.trace.context(as.handlers))
 	as.mu.Lock()
 	as.running[key] = x
 	if r, ok := as.cancels[key]; ok {

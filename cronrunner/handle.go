@@ -27,6 +27,7 @@ var (
 type Run struct {
 	record state.Run // as claimed
 	notes  *notes
+	trace  *attemptTrace
 
 	mu       sync.Mutex
 	output   string
@@ -48,6 +49,9 @@ func (r *Run) ScheduledAt() time.Time { return r.record.ScheduledAt }
 
 // Attempt counts from 1.
 func (r *Run) Attempt() int { return r.record.Attempt }
+
+// Term is the leader's term in which the run was claimed.
+func (r *Run) Term() int64 { return r.record.Term }
 
 // Args are the arguments that the run was asked for with; nil if there are none. They must not be changed.
 func (r *Run) Args() map[string]string { return r.record.Args }

@@ -124,6 +124,8 @@ func (t *term) claimRun(j *job, def state.Definition, c state.Claim) (view state
 			as.release()
 		}
 	}()
+	traced := t.s.tracing.begin(&c.Run)
+	claimed := traced.commit("claim")
 	ctx, cancel := context.WithTimeout(as.recording, j.LockTTL)
 	defer cancel()
 	grant, err := as.leases.For(j.LockTTL).Acquire(ctx, j.lockMargin())
@@ -142,7 +144,8 @@ func (t *term) claimRun(j *job, def state.Definition, c state.Claim) (view state
 	c.Lease, c.Shared, c.Next, c.Alert = grant.ID, j.Overlap.Policy == Allow, j.nextDue(t.now(), decided, left), alertOf(&def)
 	owned, view, err := t.s.store.Claim(as.recording, c)
 	if err == nil {
-		as.start(attempt{job: j, owned: owned, view: view, grant: grant})
+		claimed(nil)
+		as.start(attempt{job: j, owned: owned, view: view, grant: grant, trace: traced})
 	}
 	return view, owned.Revision, err
 }

@@ -150,6 +150,7 @@ func (r *Run) Checkpoint(ctx context.Context, v any) error {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	n.note, n.loaded, n.restored = note, true, value
+	r.trace.checkpoint(len(value))
 	return nil
 }
 

@@ -180,7 +180,7 @@ func (t *recovery) run(def state.Definition, view state.View, id string) (state.
 		end := canceledLost(lost, cause, now)
 		view, err = t.s.store.Abandon(as.recording, t.held, was, end, view)
 		if err == nil {
-			t.log.Warn("run of a lost instance is canceled", zap.String("job", name), zap.String("run", id), zap.NamedError("cause", cause))
+			t.log.Warn("run of a lost instance is canceled", zap.String("job", name), zap.String("run", id), zap.Int("attempt", lost.Attempt), zap.NamedError("cause", cause))
 			t.s.observer.Observe(Recorded{Run: end, Status: view.Status, Revision: view.Revision})
 		}
 		return view, err
@@ -190,7 +190,7 @@ func (t *recovery) run(def state.Definition, view state.View, id string) (state.
 		end := failLost(lost, why, now)
 		view, err = t.s.store.Abandon(as.recording, t.held, was, end, view)
 		if err == nil {
-			t.log.Warn("run of a lost instance has failed", zap.String("job", name), zap.String("run", id), zap.String("why", why))
+			t.log.Warn("run of a lost instance has failed", zap.String("job", name), zap.String("run", id), zap.Int("attempt", lost.Attempt), zap.String("why", why))
 			t.s.noteIncidents(&end, &def.View.Status, &view.Status)
 			t.s.observer.Observe(Recorded{Run: end, Status: view.Status, Revision: view.Revision})
 		}
@@ -225,6 +225,8 @@ func (t *recovery) takeOver(was state.Owned, view state.View, now time.Time) (st
 		return view, err
 	}
 	next := nextAttempt(was.Run, j, t.s.self.ID, t.held.Revision, now)
+	traced := t.s.tracing.begin(&next)
+	claimed := traced.commit("take over")
 	owned, view, err := t.s.store.TakeOver(as.recording, state.Succession{
 		Term: t.held, Lost: was, Next: next, View: view, Lease: grant.ID, Shared: j.Overlap.Policy == Allow,
 	})
@@ -237,7 +239,8 @@ func (t *recovery) takeOver(was state.Owned, view state.View, now time.Time) (st
 	if next.Recoveries > was.Run.Recoveries {
 		t.s.observer.Observe(Recovered{Run: next})
 	}
-	as.start(attempt{job: j, owned: owned, view: view, grant: grant})
+	claimed(nil)
+	as.start(attempt{job: j, owned: owned, view: view, grant: grant, trace: traced})
 	return view, nil
 }
 

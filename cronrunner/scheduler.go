@@ -11,6 +11,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"github.com/etcdcron/etcdcron/leader"
@@ -52,6 +53,8 @@ type Config struct {
 	Observer Observer
 	// CommitHook is told of every transaction sent. Default none.
 	CommitHook state.CommitHook
+	// TracerProvider makes a trace of each run; see docs/tracing.md. Default none, which costs nothing.
+	TracerProvider trace.TracerProvider
 	// Now is the wall clock. Default time.Now. It is for tests.
 	Now func() time.Time
 }
@@ -64,6 +67,7 @@ type Scheduler struct {
 	self     state.Instance
 	log      *zap.Logger
 	observer Observer
+	tracing  *tracing
 	store    *state.Store
 	elector  *leader.Elector
 	attempts *attempts
@@ -120,6 +124,7 @@ func New(client *clientv3.Client, cfg Config) (*Scheduler, error) {
 		self:     self,
 		log:      log,
 		observer: guarded{cfg.Observer, log},
+		tracing:  newTracing(cfg.TracerProvider, cfg.Version),
 		born:     time.Now(),
 		jobs:     make(map[string]*job),
 		changed:  make(chan struct{}),

@@ -118,6 +118,10 @@ type Run struct {
 	RequestWhy  string            `json:"request_reason,omitempty"`
 	RetryOf     string            `json:"retry_of,omitempty"` // the run that it repeats
 	Args        map[string]string `json:"args,omitempty"`     // for the handler
+
+	// Traceparent is where the trace of the run is, in the form of W3C's header of that name; only if there is one
+	// and it is kept.
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
 // Attempt is an earlier try of a run that did not end it.
@@ -205,6 +209,7 @@ func (r Run) encode() []byte {
 	if len(r.Args) > 0 {
 		o.rare("args", r.Args)
 	}
+	o.someText("traceparent", r.Traceparent)
 	return o.end()
 }
 

@@ -9,7 +9,7 @@
 //	…
 //	m.WatchElection(func() bool { return s.Elector().Blocked() != "" })
 //
-// The names are a contract, listed in docs/metrics.md with what to be alerted by.
+// The names are a contract, listed in docs/metrics.md; rules and a dashboard are in deploy.
 //
 // Series depend on the number of jobs and on small enumerations only: no run id, command or error is
 // ever a label.

@@ -123,6 +123,7 @@ type server struct {
 	tls      *tls.Config
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
+	traces   *traces
 	health   *health
 	failed   chan error // HTTP stopped by itself
 	signed   signature
@@ -168,7 +169,10 @@ func (s *server) check(ctx context.Context) (err error) {
 	}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// The scheduler checks the rest, so one is made for that, on a client that is connected to nothing.
-	_, err = s.scheduler(clientv3.NewCtxClient(ctx), "")
+	if _, err = s.scheduler(clientv3.NewCtxClient(ctx), ""); err != nil {
+		return err
+	}
+	s.traces, err = startTraces(ctx, cfg.Version, s.log.Named("traces"))
 	return err
 }
 
@@ -177,7 +181,7 @@ func (s *server) scheduler(client *clientv3.Client, address string) (*cronrunner
 		Prefix: s.cfg.Prefix, Namespace: s.cfg.Namespace,
 		InstanceID: s.cfg.InstanceID, Version: s.cfg.Version, Address: address, Source: s.cfg.ConfigFile,
 		LeaderTTL: s.cfg.LeaderTTL, DrainTimeout: s.cfg.DrainTimeout, MaxConcurrent: s.cfg.MaxConcurrent,
-		Logger: s.log, Observer: s.metrics, CommitHook: s.committed,
+		Logger: s.log, Observer: s.metrics, CommitHook: s.committed, TracerProvider: s.traces.tracerProvider(),
 	})
 	if err != nil {
 		return nil, badInput("%w", err)
@@ -311,6 +315,7 @@ func (s *server) close() {
 		s.serving.Wait()
 	}
 	s.handlers.Close()
+	s.traces.close()
 	if s.conn != nil {
 		s.conn.close()
 	}

@@ -45,16 +45,28 @@ func (e *Executor) Command(c Command) cronrunner.Handler {
 
 // attempt is what a handler needs of a [cronrunner.Run].
 type attempt interface {
-	Job() string
-	ID() string
+	named
 	Trigger() state.Trigger
 	ScheduledAt() time.Time
-	Attempt() int
 	FencingToken() int64
 	Args() map[string]string
 	notebook
 	SetOutput(output string)
 	SetExitCode(code int)
+}
+
+// named is what says which attempt one is.
+type named interface {
+	Job() string
+	ID() string
+	Attempt() int
+	Term() int64
+}
+
+// logOf has the fields that every line about a run has.
+func logOf(log *zap.Logger, run named) *zap.Logger {
+	return log.Named(run.Job()).With(
+		zap.String("job", run.Job()), zap.String("run", run.ID()), zap.Int("attempt", run.Attempt()), zap.Int64("term", run.Term()))
 }
 
 // The pauses between two tries to read a checkpoint.

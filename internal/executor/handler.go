@@ -14,7 +14,7 @@ import (
 
 // do runs the command for one attempt, and returns when nothing of it is left, its socket included.
 func (c Command) do(ctx context.Context, run attempt, log *zap.Logger, sockets *sockets) error {
-	log = log.Named(run.Job()).With(zap.String("job", run.Job()), zap.String("run", run.ID()))
+	log = logOf(log, run)
 	info := infoOf(run)
 	if bad := info.badArgs(); len(bad) > 0 {
 		log.Warn("the command does not get all arguments: a name may have only letters, digits and '_'", zap.Strings("left_out", bad))
@@ -28,6 +28,7 @@ func (c Command) do(ctx context.Context, run attempt, log *zap.Logger, sockets *
 		return err
 	}
 	p.env = append(p.env, checkpointVariable(checkpoint, log)...)
+	p.env = append(p.env, traceVariables(ctx, p.env)...)
 	if notes := sockets.open(ctx, run, p.identity, log); notes != nil {
 		defer notes.close()
 		p.env = append(p.env, SocketVariable+"="+notes.path)

@@ -39,6 +39,7 @@ func (r *fakeRun) ID() string             { return "20261130T010000Z" }
 func (r *fakeRun) Trigger() state.Trigger { return state.BySchedule }
 func (r *fakeRun) ScheduledAt() time.Time { return time.Date(2026, 11, 30, 1, 0, 0, 0, time.UTC) }
 func (r *fakeRun) Attempt() int           { return 1 }
+func (r *fakeRun) Term() int64            { return 5 }
 func (r *fakeRun) FencingToken() int64    { return 7 }
 
 func (r *fakeRun) Args() map[string]string { return r.args }

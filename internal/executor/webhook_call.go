@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -40,7 +41,7 @@ type call struct {
 }
 
 func (w Webhook) do(ctx context.Context, run attempt, log *zap.Logger, shared *transports, own *ownTransport) error {
-	log = log.Named(run.Job()).With(zap.String("job", run.Job()), zap.String("run", run.ID()))
+	log = logOf(log, run)
 	if err := w.Check(); err != nil {
 		return cronrunner.Permanent(err)
 	}
@@ -49,7 +50,7 @@ func (w Webhook) do(ctx context.Context, run attempt, log *zap.Logger, shared *t
 	if err != nil {
 		return err
 	}
-	if err := c.prepare(checkpoint); err != nil {
+	if err := c.prepare(traceHeaders(ctx), checkpoint); err != nil {
 		return err
 	}
 	transport, err := shared.of(w, own)
@@ -75,8 +76,9 @@ type payload struct {
 	Checkpoint   json.RawMessage   `json:"checkpoint"` // null when there is none
 }
 
-// prepare makes headers and body. Its errors are of the definition, or of a secret that cannot be had.
-func (c *call) prepare(checkpoint json.RawMessage) error {
+// prepare makes headers, beside those that say where the trace is, and body. Its errors are of the definition, or of a
+// secret that cannot be had.
+func (c *call) prepare(traced http.Header, checkpoint json.RawMessage) error {
 	info := infoOf(c.run)
 	at := info.scheduledAt.UTC()
 	c.headers = http.Header{
@@ -88,6 +90,7 @@ func (c *call) prepare(checkpoint json.RawMessage) error {
 		"Etcdcron-Attempt":       {strconv.Itoa(info.attempt)},
 		"Etcdcron-Fencing-Token": {strconv.FormatInt(info.fencingToken, 10)},
 	}
+	maps.Copy(c.headers, traced)
 	contentType := ""
 	switch {
 	case c.Body != nil:
