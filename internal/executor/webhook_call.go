@@ -34,7 +34,7 @@ type call struct {
 	Webhook
 
 	run     attempt
-	show    func(*url.URL) string // a URL for people
+	bare    bool // people are shown no more of a URL than its host
 	secrets secrets
 	headers http.Header
 	body    []byte
@@ -45,7 +45,7 @@ func (w Webhook) do(ctx context.Context, run attempt, log *zap.Logger, shared *t
 	if err := w.Check(); err != nil {
 		return cronrunner.Permanent(err)
 	}
-	c := &call{Webhook: w, run: run, show: shown}
+	c := &call{Webhook: w, run: run}
 	checkpoint, err := restored(ctx, run, log)
 	if err != nil {
 		return err
@@ -220,7 +220,7 @@ func (c *call) follow(resp *http.Response, hops int) (*url.URL, error) {
 		return nil, fmt.Errorf("answered %s without a Location that can be read; write the final url into the jobs file", statusText(resp))
 	}
 	refuse := func(why string) (*url.URL, error) {
-		return nil, fmt.Errorf("answered %s, a redirect to %s, which is not followed: %s", statusText(resp), c.secrets.hide(c.show(to)), why)
+		return nil, fmt.Errorf("answered %s, a redirect to %s, which is not followed: %s", statusText(resp), c.secrets.hide(c.shown(to)), why)
 	}
 	keeps := resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect
 	switch {
@@ -237,6 +237,13 @@ func (c *call) follow(resp *http.Response, hops int) (*url.URL, error) {
 	}
 	to.User, to.Fragment = nil, ""
 	return to, nil
+}
+
+func (c *call) shown(address *url.URL) string {
+	if c.bare {
+		return shownHost(address)
+	}
+	return shown(address)
 }
 
 func port(address *url.URL) string {

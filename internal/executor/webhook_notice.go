@@ -35,7 +35,7 @@ func (w Webhook) Receiver() string {
 func shownHost(address *url.URL) string { return address.Scheme + "://" + address.Host + "/…" }
 
 func (w Webhook) tell(ctx context.Context, n cronrunner.Notice, shared *transports) error {
-	c := &call{Webhook: w, show: shownHost}
+	c := &call{Webhook: w, bare: true}
 	if err := c.prepareNotice(n); err != nil {
 		return errors.New(err.Error())
 	}

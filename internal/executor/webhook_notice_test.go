@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,9 +105,9 @@ func TestNoticeSecrets(t *testing.T) {
 	t.Setenv("NOTICE_TEST_SECRET", inEnv)
 	path := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(path, []byte("Bearer "+inFile+"\n"), 0o600))
-	var got http.Header
+	var got atomic.Pointer[http.Header]
 	server := target(t, func(w http.ResponseWriter, r *http.Request) {
-		got = r.Header.Clone()
+		got.Store(new(r.Header.Clone()))
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/moved"):
 			w.Header().Set("Location", "/"+inPath+"/"+moved+"?x="+inFile)
@@ -135,7 +136,7 @@ func TestNoticeSecrets(t *testing.T) {
 				require.ErrorContains(t, err, "[hidden]")
 			}
 			if address == server.URL {
-				require.Equal(t, []string{"Bearer " + inFile, inEnv}, []string{got.Get("Authorization"), got.Get("X-Key")})
+				require.Equal(t, []string{"Bearer " + inFile, inEnv}, []string{got.Load().Get("Authorization"), got.Load().Get("X-Key")})
 			}
 		}
 	}
