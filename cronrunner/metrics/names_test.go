@@ -27,7 +27,9 @@ func families(t *testing.T) map[string]string {
 	m.Observe(cronrunner.Retried{Run: run})
 	start(m, run, 0)
 	m.Observe(cronrunner.Recorded{Run: run})
-	m.Observe(cronrunner.Recorded{Run: skipped})
+	failing := state.Incident{Kind: state.AlertFailing, Run: "r2"}
+	m.Observe(cronrunner.Alerted{Job: "billing", Incident: failing})
+	m.Observe(cronrunner.Recorded{Run: skipped, Status: state.JobStatus{Alerting: []state.Incident{failing}}})
 	all, err := reg.Gather()
 	require.NoError(t, err)
 	there := make(map[string]string)
@@ -63,6 +65,9 @@ func TestTheContract(t *testing.T) {
 		"etcdcron_job_consecutive_failures":           "gauge job",
 		"etcdcron_job_last_success_timestamp_seconds": "gauge job",
 		"etcdcron_job_next_run_timestamp_seconds":     "gauge job",
+		"etcdcron_job_alerting":                       "gauge job,kind",
+		"etcdcron_alerts_total":                       "counter job,kind",
+		"etcdcron_alert_deliveries_total":             "counter result",
 		"etcdcron_lock_lost_total":                    "counter",
 		"etcdcron_recoveries_total":                   "counter",
 		"etcdcron_etcd_commit_duration_seconds":       "histogram",
