@@ -22,14 +22,15 @@ func families(t *testing.T) map[string]string {
 	skipped := ran("billing", "r2", state.Skipped)
 	skipped.Reason = state.ReasonOverlap
 	m.Observe(cronrunner.Elected{Term: 1})
-	m.Observe(cronrunner.Planned{Job: "billing", Status: state.JobStatus{NextRunAt: nine, LastSuccessAt: nine}})
+	failing := state.Incident{Kind: state.AlertFailing}
+	lasts := state.JobStatus{NextRunAt: nine, LastSuccessAt: nine, Alerting: []state.Incident{failing}}
+	m.Observe(cronrunner.Planned{Job: "billing", Status: lasts})
+	m.Observe(cronrunner.Alerted{Job: "billing", Incident: failing})
 	start(m, run, 0)
 	m.Observe(cronrunner.Retried{Run: run})
 	start(m, run, 0)
-	m.Observe(cronrunner.Recorded{Run: run})
-	failing := state.Incident{Kind: state.AlertFailing, Run: "r2"}
-	m.Observe(cronrunner.Alerted{Job: "billing", Incident: failing})
-	m.Observe(cronrunner.Recorded{Run: skipped, Status: state.JobStatus{Alerting: []state.Incident{failing}}})
+	m.Observe(cronrunner.Recorded{Run: run, Status: lasts})
+	m.Observe(cronrunner.Recorded{Run: skipped, Status: lasts})
 	all, err := reg.Gather()
 	require.NoError(t, err)
 	there := make(map[string]string)
