@@ -22,7 +22,7 @@ const (
 // away in between, it starts over.
 func (s *Store) list(ctx context.Context, prefix string, opts ...clientv3.OpOption) ([]*mvccpb.KeyValue, int64, error) {
 	for range 3 {
-		kvs, rev, err := s.listAt(ctx, prefix, opts)
+		kvs, rev, err := s.listAt(ctx, prefix, 0, opts...)
 		if !errors.Is(err, rpctypes.ErrCompacted) {
 			return kvs, rev, err
 		}
@@ -30,14 +30,19 @@ func (s *Store) list(ctx context.Context, prefix string, opts ...clientv3.OpOpti
 	return nil, 0, fmt.Errorf("list %s: compacted again and again while reading", prefix)
 }
 
-func (s *Store) listAt(ctx context.Context, prefix string, opts []clientv3.OpOption) (kvs []*mvccpb.KeyValue, rev int64, err error) {
+// listAt is list at a revision, the newest when that is 0. It returns the revision, and ErrCompacted when that is
+// compacted away.
+func (s *Store) listAt(ctx context.Context, prefix string, rev int64, opts ...clientv3.OpOption) ([]*mvccpb.KeyValue, int64, error) {
 	end := clientv3.GetPrefixRangeEnd(prefix)
+	var kvs []*mvccpb.KeyValue
 	for from := prefix; ; {
 		resp, err := s.rangeOnce(ctx, from, end, pageSize, append(slices.Clip(opts), clientv3.WithRev(rev))...)
 		if err != nil {
 			return nil, 0, fmt.Errorf("list %s: %w", prefix, err)
 		}
-		rev = resp.Header.Revision
+		if rev == 0 { // an answer always has etcd's own revision, whichever was asked for
+			rev = resp.Header.Revision
+		}
 		kvs = append(kvs, resp.Kvs...)
 		if !resp.More {
 			return kvs, rev, nil
