@@ -179,25 +179,6 @@ func (s *Store) Job(ctx context.Context, job string) (Definition, error) {
 	return defs[job], nil
 }
 
-// Jobs reads every job that has a status, by name.
-func (s *Store) Jobs(ctx context.Context) ([]Definition, error) {
-	names, err := s.JobNames(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defs, err := s.Definitions(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	jobs := make([]Definition, 0, len(names))
-	for _, name := range names {
-		d := defs[name]
-		d.Spec.Name = name // also when the spec is broken
-		jobs = append(jobs, d)
-	}
-	return jobs, nil
-}
-
 // JobNames are the names of every job that has a status, in order.
 func (s *Store) JobNames(ctx context.Context) ([]string, error) {
 	kvs, _, err := s.list(ctx, s.keys.Statuses(), clientv3.WithKeysOnly())

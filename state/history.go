@@ -107,7 +107,10 @@ func (p *Page) add(prefix string, kvs []*mvccpb.KeyValue, limit int) {
 	}
 }
 
-// oldestID is the time of the first id, or a time after every other when there is none.
+// afterAll is after every time that an id can have.
+var afterAll = time.Unix(1<<40, 0)
+
+// oldestID is the time of the first id, or afterAll when there is none.
 func (s *Store) oldestID(ctx context.Context, prefix string) (time.Time, error) {
 	epoch := time.Unix(0, 0) // before every run there has ever been
 	resp, err := s.rangeOnce(ctx, prefix+RunID(epoch), prefix+"~", 1)
@@ -115,7 +118,7 @@ func (s *Store) oldestID(ctx context.Context, prefix string) (time.Time, error) 
 		return time.Time{}, err
 	}
 	if len(resp.Kvs) == 0 {
-		return time.Unix(1<<40, 0), nil
+		return afterAll, nil
 	}
 	t, err := RunIDTime(string(resp.Kvs[0].Key)[len(prefix):])
 	if err != nil {
@@ -136,4 +139,19 @@ func (s *Store) wholeRange(ctx context.Context, from, end string) (kvs []*mvccpb
 		}
 		from = string(kvs[len(kvs)-1].Key) + "\x00"
 	}
+}
+
+// OldestRun is the time of the oldest record of a job; zero when it has none.
+func (s *Store) OldestRun(ctx context.Context, job string) (time.Time, error) {
+	if err := CheckJobName(job); err != nil {
+		return time.Time{}, err
+	}
+	oldest, err := s.oldestID(ctx, s.keys.Runs(job))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("oldest run of job %s: %w", job, err)
+	}
+	if oldest.Equal(afterAll) {
+		return time.Time{}, nil
+	}
+	return oldest, nil
 }

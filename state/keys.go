@@ -85,6 +85,9 @@ func (k Keys) Instance(id string) string { return k.Instances() + id }
 // lease is revoked.
 func (k Keys) Sentinel(id clientv3.LeaseID) string { return k.root + "leases/" + leaseName(id) }
 
+// Probe is a key that nothing reads, to see whether writes work and how long they take.
+func (k Keys) Probe() string { return k.root + "probe" }
+
 // The keys of a run are built in one piece each: on a busy leader that is done often enough to be seen in a profile.
 
 // Spec is where a job's definition stands.

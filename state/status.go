@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
 // JobStatus is where a job stands: how far its schedule was decided, what runs, and what ran so far.
@@ -90,6 +92,9 @@ const statusSize = 1024
 // maxLastError bounds last_error: the status of every job is read at once, the whole error is in the
 // run's record.
 const maxLastError = 256
+
+// DecodeStatus reads the value of a status key of a job.
+func DecodeStatus(job string, kv *mvccpb.KeyValue) View { return viewOf(job, kv) }
 
 // SuccessRate is the share of finished runs that succeeded, from 0 to 1; ok is false before the first.
 func (s *JobStatus) SuccessRate() (rate float64, ok bool) {

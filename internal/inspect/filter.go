@@ -27,6 +27,33 @@ func (f *Filter) takes(r *state.Run) bool {
 // selects reports whether not every record is wanted.
 func (f *Filter) selects() bool { return len(f.Statuses) > 0 || len(f.Triggers) > 0 }
 
+// none reports whether a job's counters rule out that it has a run that is wanted.
+func (f *Filter) none(st *state.JobStatus) bool {
+	for _, s := range f.Statuses {
+		n := int64(1)
+		switch s {
+		case state.Succeeded:
+			n = st.SucceededTotal
+		case state.Failed:
+			n = st.FailedTotal
+		case state.Canceled:
+			n = st.CanceledTotal
+		case state.Skipped:
+			n = st.SkippedTotal
+		case state.Missed:
+			n = st.MissedTotal
+		case state.Running:
+			n = int64(st.Running)
+		case state.Pending:
+			n = int64(st.Pending)
+		}
+		if n > 0 {
+			return false
+		}
+	}
+	return len(f.Statuses) > 0
+}
+
 // start is where a look for runs begins: before, or after the last instant that is wanted.
 func (f *Filter) start(before string) string {
 	if f.Until.IsZero() {

@@ -26,20 +26,31 @@ func liveRuns(ctx context.Context, store *state.Store, def *state.Definition) ([
 	ids := def.View.Status.Live
 	runs := make([]LiveRun, 0, min(len(ids), shownLive))
 	for _, id := range ids[:min(len(ids), shownLive)] {
-		r, _, err := store.Run(ctx, def.Spec.Name, id)
-		switch {
-		case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord), err == nil && r.Status.Final():
-			continue // it has ended just now, or its record was put by hand; the leader puts that right
-		case err != nil:
+		r, err := liveRun(ctx, store, def.Spec.Name, id)
+		if err != nil {
 			return nil, err
 		}
-		progress, err := store.ProgressOf(ctx, def.Spec.Name, id)
-		if err != nil && !errors.Is(err, state.ErrBadRecord) {
-			return nil, err
+		if r != nil {
+			runs = append(runs, *r)
 		}
-		runs = append(runs, LiveRun{
-			ID: id, Attempt: r.Attempt, Instance: r.Instance, StartedAt: r.StartedAt, RetryAt: unlessZero(r.RetryAt), Progress: progress,
-		})
 	}
 	return runs, nil
+}
+
+// liveRun looks into a run that a job's status says is running; nil when it is not.
+func liveRun(ctx context.Context, store *state.Store, job, id string) (*LiveRun, error) {
+	r, _, err := store.Run(ctx, job, id)
+	switch {
+	case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrBadRecord), err == nil && r.Status.Final():
+		return nil, nil //nolint:nilnil // it has ended just now, or its record was put by hand; the leader puts that right
+	case err != nil:
+		return nil, err
+	}
+	progress, err := store.ProgressOf(ctx, job, id)
+	if err != nil && !errors.Is(err, state.ErrBadRecord) {
+		return nil, err
+	}
+	return &LiveRun{
+		ID: id, Attempt: r.Attempt, Instance: r.Instance, StartedAt: r.StartedAt, RetryAt: unlessZero(r.RetryAt), Progress: progress,
+	}, nil
 }
