@@ -9,8 +9,9 @@ import (
 
 // Screen is what a writer can show. The zero Screen is plain text of any width: a file or a pipe.
 type Screen struct {
-	Color bool
-	Width int // columns; 0 is no limit
+	Color  bool
+	Width  int // columns; 0 is no limit
+	Height int // lines; 0 is no limit
 }
 
 // ScreenOf looks at w: only a terminal has colours and a width. NO_COLOR (https://no-color.org) and
@@ -21,8 +22,8 @@ func ScreenOf(w io.Writer, getenv func(string) string) Screen {
 		return Screen{}
 	}
 	s := Screen{Color: getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"}
-	if width, _, err := xterm.GetSize(int(f.Fd())); err == nil {
-		s.Width = width
+	if width, height, err := xterm.GetSize(int(f.Fd())); err == nil {
+		s.Width, s.Height = width, height
 	}
 	return s
 }

@@ -83,7 +83,7 @@ func TestTable(t *testing.T) {
 	}{
 		{term.Screen{}, "A     BB   C\n日本  -    a long text at the end\nx     ok\uFFFD  7\n"},
 		{term.Screen{Width: 30}, "A     BB   C\n日本  -    a long text at the…\nx     ok\uFFFD  7\n"},
-		{term.Screen{Width: 5}, "A     BB   C\n日本  -    a long text at …\nx     ok\uFFFD  7\n"},
+		{term.Screen{Width: 5}, "A     BB   C\n日本  -    a long …\nx     ok\uFFFD  7\n"},
 		{term.Screen{Color: true}, "\x1b[1mA\x1b[0m     \x1b[1mBB\x1b[0m   \x1b[1mC\x1b[0m\n" +
 			"日本  \x1b[2m-\x1b[0m    a long text at the end\nx     \x1b[32mok\uFFFD\x1b[0m  7\n"},
 	} {
@@ -111,4 +111,51 @@ func TestClosest(t *testing.T) {
 	} {
 		require.Equal(t, want, term.Closest(word, slices.Values(known)), word)
 	}
+}
+
+// On a narrow screen the columns that give way are cut, and the blanks between columns; the last is cut last.
+func TestTable_GiveWay(t *testing.T) {
+	t.Parallel()
+	table := term.NewTable("NAME", "SCHEDULE", "ZONE", "LAST").GiveWay("ZONE", "SCHEDULE")
+	table.Row("billing", "*/20 * * * * *", "Asia/Shanghai", "10s ago")
+	for width, want := range map[int]string{
+		0:  "NAME     SCHEDULE        ZONE           LAST\nbilling  */20 * * * * *  Asia/Shanghai  10s ago\n",
+		48: "NAME     SCHEDULE        ZONE           LAST\nbilling  */20 * * * * *  Asia/Shanghai  10s ago\n",
+		46: "NAME     SCHEDULE        ZONE          LAST\nbilling  */20 * * * * *  Asia/Shangh…  10s ago\n",
+		38: "NAME    SCHEDULE       ZONE   LAST\nbilling */20 * * * * * Asia/… 10s ago\n",
+		34: "NAME    SCHEDULE    ZONE   LAST\nbilling */20 * * *… Asia/… 10s ago\n",
+	} {
+		var b bytes.Buffer
+		require.NoError(t, table.Write(&b, term.Screen{Width: width}))
+		require.Equal(t, want, b.String(), width)
+	}
+	require.True(t, term.NewTable("A").Empty())
+	require.False(t, table.Empty())
+}
+
+func TestBar(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		done, total int64
+		width       int
+		want        string
+	}{
+		{0, 10, 12, "[>         ]"}, {4, 10, 12, "[====>     ]"}, {10, 10, 12, "[==========]"}, {99, 10, 12, "[==========]"},
+		{-1, 10, 12, "[>         ]"}, {1, 0, 12, ""}, {1, 2, 2, ""}, {1 << 62, 1 << 62, 4, "[==]"},
+	} {
+		require.Equal(t, tc.want, term.Bar(tc.done, tc.total, tc.width))
+	}
+}
+
+func TestWrap(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"a bb ccc"}, term.Wrap("a bb ccc", 0))
+	require.Equal(t, []string{"a bb", "ccc"}, term.Wrap("a bb ccc", 5))
+	require.Equal(t, []string{"a", "longword", "b"}, term.Wrap("a longword b", 3))
+	require.Equal(t, []string{"日本", "日本"}, term.Wrap("日本 日本", 6))
+}
+
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "a b", term.Plain("\x1b[31ma\x1b[0m b"))
 }

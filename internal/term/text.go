@@ -1,6 +1,7 @@
 package term
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -21,6 +22,11 @@ func Clean(text string) string {
 		}
 	}, text)
 }
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// Plain is a text without what Paint has added.
+func Plain(text string) string { return escapes.ReplaceAllString(text, "") }
 
 // Width is how many columns text takes: two for East Asian wide characters, none for combining marks.
 func Width(text string) int {
