@@ -35,7 +35,8 @@ many, 4 no such job, 5 with --follow: a run did not succeed.`,
     --to 2026-11-07T23:59:59Z --dry-run
   etcdcron cancel daily_billing 20261130T010203Z-babcde
                                             withdraws the rest of a backfill`,
-		Args: aJob,
+		Args:              aJob,
+		ValidArgsFunction: o.completeJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if time.Time(b.from).IsZero() || time.Time(b.to).IsZero() {
 				return usage(cmd, "etcdcron backfill needs --from and --to: the first and the last instant of the range")

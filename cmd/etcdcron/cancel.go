@@ -25,8 +25,9 @@ has begun the rest is, and a run of it that is running goes on.
 
 Exit codes: 0 canceled, withdrawn, or told to stop, 1 it was over already,
 or ended in another way, 4 no such job or run.`,
-		Example: "  etcdcron cancel daily_billing 20261130T010000Z --reason \"wrong month\"",
-		Args:    aJobAndRun,
+		Example:           "  etcdcron cancel daily_billing 20261130T010000Z --reason \"wrong month\"",
+		Args:              aJobAndRun,
+		ValidArgsFunction: o.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error { return c.cancel(ctx, args[0], args[1], n) })
 		},

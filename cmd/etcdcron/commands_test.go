@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -121,14 +122,33 @@ func TestEnvironment(t *testing.T) {
 	}, got)
 }
 
+// everyCommand is a command and all below it, but for cobra's own.
+func everyCommand(cmd *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{cmd}
+	for _, sub := range cmd.Commands() {
+		if sub.Name() != "completion" && sub.Name() != "help" {
+			all = append(all, everyCommand(sub)...)
+		}
+	}
+	return all
+}
+
+// Whoever takes the name of a job completes it, and says which may have been meant.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	root := newRootCommand(&options{surroundings: surroundings{getenv: func(string) string { return "" }}})
+	for _, cmd := range everyCommand(root) {
+		if strings.Contains(cmd.Use, "JOB") {
+			require.NotNil(t, cmd.ValidArgsFunction, cmd.Use)
+		}
+	}
+}
+
 // Help is read in terminals of 80 columns, and its prose in fewer.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	root := newRootCommand(&options{surroundings: surroundings{getenv: func(string) string { return "" }}})
-	for _, cmd := range append(root.Commands(), root) {
-		if cmd.Name() == "completion" || cmd.Name() == "help" {
-			continue // cobra's own
-		}
+	for _, cmd := range everyCommand(root) {
 		for line := range strings.Lines(cmd.Long) {
 			require.LessOrEqual(t, len(strings.TrimSpace(line)), 76, line)
 		}

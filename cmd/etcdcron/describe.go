@@ -26,8 +26,9 @@ func newDescribeCommand(o *options) *cobra.Command {
 		Short: "Show a job: definition, state, next times, last runs, output",
 		Long: `Show a job: its definition, where it stands, its next times, its last runs,
 and the end of what the last one that is over has printed.`,
-		Example: "  etcdcron describe daily_billing",
-		Args:    aJob,
+		Example:           "  etcdcron describe daily_billing",
+		Args:              aJob,
+		ValidArgsFunction: o.completeJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error { return c.describe(ctx, args[0]) })
 		},
@@ -35,45 +36,50 @@ and the end of what the last one that is over has printed.`,
 }
 
 func (c *cluster) describe(ctx context.Context, name string) error {
-	now := c.o.now()
-	d, err := inspect.Describe(ctx, c.store, name, now)
+	w := c.o.when()
+	d, err := inspect.Describe(ctx, c.store, name, w.now)
 	if err != nil {
 		return err
 	}
-	if err := one(c.o, d, func() error { return c.o.describeText(d, now) }); err != nil {
+	if err := one(c.o, d, func() error { return c.o.describeText(d, w) }); err != nil {
 		return err
 	}
 	c.noteNoLeader(ctx)
 	return nil
 }
 
-func (o *options) describeText(d *inspect.Description, now time.Time) error {
+func (o *options) describeText(d *inspect.Description, w when) error {
 	screen := o.screen(o.stdout)
 	var b bytes.Buffer
-	for _, line := range descriptionLines(d, now) {
-		label := line.label + ":"
-		for text := range strings.SplitSeq(line.text, "\n") {
-			if line.text != "" {
-				fmt.Fprintf(&b, "%s %s\n", screen.Paint(term.Heading, fmt.Sprintf("%-13s", label)), screen.Paint(line.style, term.Clean(text)))
-			}
-			label = ""
-		}
-	}
+	writeLabeled(&b, screen, descriptionLines(d, w.now))
 	if zone, err := time.LoadLocation(d.Definition.TimeZone); err == nil && len(d.Next) > 0 {
 		b.WriteByte('\n')
-		if err := timeTable(d.Next, zone, now).Write(&b, screen); err != nil {
+		if err := timeTable(d.Next, zone, w.now).Write(&b, screen); err != nil {
 			return err
 		}
 	}
 	if len(d.Runs) > 0 {
 		b.WriteByte('\n')
-		if err := runTable(d.Runs, now, o.output.value == asWide).Write(&b, screen); err != nil {
+		if err := runTable(d.Runs, w, o.output.value == asWide).Write(&b, screen); err != nil {
 			return err
 		}
 	}
 	writeOutput(&b, screen, d.Runs)
 	_, err := o.stdout.Write(b.Bytes())
 	return err
+}
+
+// writeLabeled writes a line for each label, more where its text has more; none where it has none.
+func writeLabeled(b *bytes.Buffer, screen term.Screen, lines []labeled) {
+	for _, line := range lines {
+		label := line.label + ":"
+		for text := range strings.SplitSeq(line.text, "\n") {
+			if line.text != "" {
+				fmt.Fprintf(b, "%s %s\n", screen.Paint(term.Heading, fmt.Sprintf("%-13s", label)), screen.Paint(line.style, term.Clean(text)))
+			}
+			label = ""
+		}
+	}
 }
 
 // writeOutput shows the end of what the last run that is over has printed.
@@ -89,9 +95,7 @@ func writeOutput(b *bytes.Buffer, screen term.Screen, runs []state.Run) {
 		lines = lines[len(lines)-describedLines:]
 	}
 	fmt.Fprintf(b, "\n%s\n", screen.Paint(term.Heading, term.Clean(title)))
-	for _, line := range lines {
-		fmt.Fprintln(b, strings.TrimRight("  "+term.Clean(line), " "))
-	}
+	writeText(b, strings.Join(lines, "\n"), "  ")
 }
 
 // labeled is a line of a description; one without a text is left out.
@@ -173,8 +177,8 @@ func stateText(d *inspect.Description, now time.Time) (string, term.Style) {
 // scheduleText is the schedule as it was written, and in words.
 func scheduleText(spec *state.Spec) string {
 	text := strings.TrimSpace(spec.Schedule + "  " + spec.TimeZone)
-	if schedule, err := cronrunner.ParseSchedule(spec.Schedule, spec.TimeZone); err == nil {
-		text += "\n" + schedule.Words()
+	if words := inWords(spec); words != "" {
+		text += "\n" + words
 	}
 	return text
 }

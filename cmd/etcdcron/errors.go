@@ -164,6 +164,14 @@ func aJob(cmd *cobra.Command, args []string) error {
 	return state.CheckJobName(args[0])
 }
 
+// perhapsAJob takes a job's name, or nothing.
+func perhapsAJob(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return aJob(cmd, args)
+}
+
 // aJobAndRun takes two arguments, which can be a job's name and the id of one of its runs.
 func aJobAndRun(cmd *cobra.Command, args []string) error {
 	if err := exactly(2, "the name of a job and the id of a run")(cmd, args); err != nil {
@@ -173,6 +181,17 @@ func aJobAndRun(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return inspect.CheckRunID(args[0], args[1])
+}
+
+// aJobAndPerhapsRun is aJobAndRun, but the run may be left out.
+func aJobAndPerhapsRun(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 {
+		return aJobAndRun(cmd, args)
+	}
+	if len(args) > 2 {
+		return usage(cmd, "%s takes the name of a job, the id of a run and nothing else, but there are %d arguments", cmd.CommandPath(), len(args))
+	}
+	return aJob(cmd, args)
 }
 
 // knownCommand is the root's check of its arguments: cobra gives it those that are no command.

@@ -3,9 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"sync"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -192,28 +193,57 @@ func whyNot(r *state.Run, def *state.Definition) (why, try string) {
 // followRun shows what a run prints, and how it ends. It goes on until the run is over or ctx ends, which
 // does not end the run.
 func (c *cluster) followRun(ctx context.Context, job, id string) error {
-	var last state.Run
-	run, err := c.watchRun(ctx, job, id, func(r *state.Run) bool {
-		c.o.hintChange(&last, r)
-		last = *r
-		return over(r)
-	})
+	run, err := c.untilOver(ctx, job, id)
 	switch {
-	case errors.Is(err, state.ErrNotFound) && last.ID == "":
-		return notBegun(job, id)
-	case errors.Is(err, state.ErrNotFound):
-		return &failure{err: fmt.Errorf("the record of run %s of job %s is gone", id, job), try: "etcdcron describe " + job}
-	case err != nil && ctx.Err() != nil:
-		return &failure{
-			err: fmt.Errorf("interrupted; run %s of job %s goes on", id, job),
-			try: fmt.Sprintf("etcdcron cancel %s %s ends it", job, id),
-		}
 	case err != nil:
 		return err
 	case run.Status == state.Skipped:
-		return c.notRun(ctx, &run, exitRunFailed)
+		return c.notRun(ctx, run, exitRunFailed)
 	}
-	return c.o.showEnd(&run)
+	return c.o.showEnd(run)
+}
+
+// untilOver waits until a run is over, and shows meanwhile what becomes of it and how far it is.
+func (c *cluster) untilOver(ctx context.Context, job, id string) (*state.Run, error) {
+	bar := c.o.newProgressLine()
+	watching, stop := context.WithCancel(ctx)
+	var watchers sync.WaitGroup
+	watchers.Go(func() { c.watchProgress(watching, job, id, bar) })
+	var last state.Run
+	run, err := c.watchRun(ctx, job, id, func(r *state.Run) bool {
+		bar.aside(func() { c.o.hintChange(&last, r) })
+		last = *r
+		return over(r)
+	})
+	stop()
+	watchers.Wait()
+	bar.end()
+	switch {
+	case errors.Is(err, state.ErrNotFound) && last.ID == "":
+		return nil, notBegun(job, id)
+	case errors.Is(err, state.ErrNotFound):
+		return nil, &failure{err: fmt.Errorf("the record of run %s of job %s is gone", id, job), try: "etcdcron describe " + job}
+	case err != nil && ctx.Err() != nil:
+		return nil, &failure{
+			err: fmt.Errorf("interrupted; run %s of job %s goes on", id, job),
+			try: fmt.Sprintf("etcdcron cancel %s %s ends it", job, id),
+		}
+	}
+	return &run, err
+}
+
+// watchProgress shows how far a run is until ctx ends, if there is a terminal to show it on.
+func (c *cluster) watchProgress(ctx context.Context, job, id string, bar *progressLine) {
+	if !bar.shown() {
+		return
+	}
+	_ = c.watchKey(ctx, c.keys.Progress(job, id), func(kv *mvccpb.KeyValue) bool { // until ctx ends
+		var p state.Progress
+		if kv != nil && json.Unmarshal(kv.Value, &p) == nil {
+			bar.show(&p)
+		}
+		return false
+	})
 }
 
 // hintChange tells a person who follows a run what has become of it.
@@ -236,11 +266,7 @@ func (o *options) hintChange(was, r *state.Run) {
 func (o *options) showEnd(r *state.Run) error {
 	err := one(o, r, func() error {
 		var b bytes.Buffer
-		if strings.TrimSpace(r.Output) != "" {
-			for line := range strings.SplitSeq(strings.Trim(r.Output, "\r\n"), "\n") {
-				fmt.Fprintln(&b, strings.TrimRight(term.Clean(line), " "))
-			}
-		}
+		writeText(&b, r.Output, "")
 		if _, err := o.stdout.Write(b.Bytes()); err != nil || r.Status != state.Succeeded {
 			return err // the error says how it ended
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etcdcron/etcdcron/cronrunner"
 	"github.com/etcdcron/etcdcron/internal/inspect"
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/state"
@@ -21,7 +22,7 @@ func newJobsCommand(o *options) *cobra.Command {
 		Short: "List the jobs: what runs, what is next, how it went",
 		Long: `List the jobs: how many runs of each go on, when it fires next, when its
 last run ended and how, and the share of its runs that succeeded. -o wide
-has more columns.`,
+has more columns: the schedule in words and the policies among them.`,
 		Example: "  etcdcron jobs -o json | jq -r '.[] | select(.last_status == \"failed\") | .name'",
 		Args:    exactly(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,7 +38,7 @@ func (c *cluster) jobs(ctx context.Context, all bool) error {
 	if err != nil {
 		return err
 	}
-	now, retired := c.o.now(), 0
+	w, retired := c.o.when(), 0
 	summaries := make([]inspect.Job, 0, len(defs))
 	kept := defs[:0]
 	for _, def := range defs {
@@ -45,10 +46,10 @@ func (c *cluster) jobs(ctx context.Context, all bool) error {
 			retired++
 			continue
 		}
-		summaries = append(summaries, inspect.Summarize(def, now))
+		summaries = append(summaries, inspect.Summarize(def, w.now))
 		kept = append(kept, def)
 	}
-	if err := list(c.o, summaries, func() *term.Table { return jobTable(summaries, kept, now, c.o.output.value == asWide) }); err != nil {
+	if err := list(c.o, summaries, func() *term.Table { return jobTable(summaries, kept, w, c.o.output.value == asWide) }); err != nil {
 		return err
 	}
 	switch {
@@ -73,26 +74,33 @@ func (c *cluster) noteNoLeader(ctx context.Context) {
 	}
 }
 
-func jobTable(jobs []inspect.Job, defs []state.Definition, now time.Time, wide bool) *term.Table {
-	header := []string{"NAME", "SCHEDULE", "ZONE", "RUNNING", "NEXT", "LAST", "RESULT", "SUCCESS"}
+func jobTable(jobs []inspect.Job, defs []state.Definition, w when, wide bool) *term.Table {
+	header := []string{"NAME", "SCHEDULE", "ZONE", "PAUSED", "RUNNING", "NEXT", "LAST", "RESULT", "SUCCESS"}
 	if wide {
-		header = append(header, "ALERTING", "SKIPPED", "MISSED", "OVERLAP", "CATCH-UP", "RECOVERY", "TIMEOUT", "LOCK-TTL", "SOURCE", "TARGET")
+		header = append(header, "IN WORDS", "ALERTING", "SKIPPED", "MISSED", "OVERLAP", "CATCH-UP", "RECOVERY", "TIMEOUT", "LOCK-TTL", "SOURCE", "TARGET")
 	}
-	table := term.NewTable(header...)
+	table := term.NewTable(header...).GiveWay("ZONE", "SCHEDULE")
 	for i := range jobs {
 		j := &jobs[i]
 		row := []any{
-			j.Name, j.Schedule, j.TimeZone, runningCell(j),
-			nextCell(j, now), lastCell(j, now), resultCell(j), rate(j.SuccessRate),
+			j.Name, j.Schedule, j.TimeZone, pausedCell(j), runningCell(j),
+			nextCell(j, w), lastCell(j, w), resultCell(j), rate(j.SuccessRate),
 		}
 		if wide {
 			spec := &defs[i].Spec //nolint:gosec // there is one for each job
-			row = append(row, alertingCell(j), some(j.SkippedTotal), some(j.MissedTotal), spec.Overlap, spec.CatchUp, spec.Recovery,
+			row = append(row, inWords(spec), alertingCell(j), some(j.SkippedTotal), some(j.MissedTotal), spec.Overlap, spec.CatchUp, spec.Recovery,
 				elapsed(spec.Timeout), elapsed(spec.LockTTL), spec.Source, firstLine(spec.Target))
 		}
 		table.Row(row...)
 	}
 	return table
+}
+
+func pausedCell(j *inspect.Job) any {
+	if j.Paused {
+		return term.Styled(term.Caution, "yes")
+	}
+	return ""
 }
 
 // runningCell is how many runs are running, and how many wait for them.
@@ -103,26 +111,26 @@ func runningCell(j *inspect.Job) string {
 	return fmt.Sprintf("%d, %d waiting", j.Running, j.Pending)
 }
 
-func nextCell(j *inspect.Job, now time.Time) any {
+func nextCell(j *inspect.Job, w when) any {
 	switch {
 	case j.Invalid != nil:
 		return term.Styled(term.Bad, "never: invalid")
 	case j.Retired:
 		return term.Styled(term.Faint, "never: retired")
 	case j.Paused:
-		return term.Styled(term.Caution, "never: paused")
+		return "" // PAUSED says why
 	case j.NextRunAt == nil:
 		return term.Styled(term.Faint, "never: over")
 	}
-	return term.Relative(*j.NextRunAt, now)
+	return w.text(*j.NextRunAt)
 }
 
-func lastCell(j *inspect.Job, now time.Time) any {
+func lastCell(j *inspect.Job, w when) any {
 	switch {
 	case j.LastFinishedAt != nil:
-		return term.Relative(*j.LastFinishedAt, now)
+		return w.text(*j.LastFinishedAt)
 	case j.LastStartedAt != nil:
-		return term.Relative(*j.LastStartedAt, now)
+		return w.text(*j.LastStartedAt)
 	}
 	return ""
 }
@@ -135,6 +143,15 @@ func resultCell(j *inspect.Job) any {
 		return ""
 	}
 	return statusCell(*j.LastStatus)
+}
+
+// inWords is a schedule in words.
+func inWords(spec *state.Spec) string {
+	schedule, err := cronrunner.ParseSchedule(spec.Schedule, spec.TimeZone)
+	if err != nil {
+		return ""
+	}
+	return schedule.Words()
 }
 
 func statusCell(s state.RunStatus) any { return term.Styled(statusStyle(s), string(s)) }

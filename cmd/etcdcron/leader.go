@@ -36,7 +36,7 @@ func (c *cluster) showLeader(ctx context.Context) error {
 	return one(c.o, info, func() error {
 		table := term.NewTable("INSTANCE", "HOST", "PID", "TERM", "ELECTED", "ADDRESS")
 		table.Row(info.Instance, info.Host, strconv.Itoa(info.PID), strconv.FormatInt(info.Term, 10),
-			term.Relative(info.ElectedAt, c.o.now()), info.Address)
+			c.o.when().text(info.ElectedAt), info.Address)
 		return table.Write(c.o.stdout, c.o.screen(c.o.stdout))
 	})
 }

@@ -14,7 +14,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal is none of ours; serve has its own way with it
 	code := run(ctx, os.Args[1:], surroundings{
-		stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, now: time.Now,
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, now: time.Now,
 	})
 	stop()
 	os.Exit(code)

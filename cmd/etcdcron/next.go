@@ -24,7 +24,8 @@ is one, and is looked up in etcd; anything else is a schedule: five fields,
 six with seconds first, @daily, @every 90s.`,
 		Example: `  etcdcron next daily_billing
   etcdcron next "30 1 * * *" --time-zone America/New_York`,
-		Args: exactly(1, "the name of a job, or a schedule in quotes"),
+		Args:              exactly(1, "the name of a job, or a schedule in quotes"),
+		ValidArgsFunction: o.completeJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkCount(cmd, q.n); err != nil {
 				return err

@@ -21,7 +21,8 @@ goes on, one that waits goes on waiting. What falls due meanwhile is
 skipped, and is not caught up.`,
 		Example: `  etcdcron pause daily_billing --reason "the database moves"
   etcdcron resume daily_billing`,
-		Args: aJob,
+		Args:              aJob,
+		ValidArgsFunction: o.completeJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error { return c.pause(ctx, args[0], n) })
 		},

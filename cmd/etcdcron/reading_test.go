@@ -123,17 +123,17 @@ func TestReading(t *testing.T) {
 		want called
 	}{
 		"jobs": {[]string{"jobs"}, called{stdout: `
-NAME    SCHEDULE       ZONE  RUNNING  NEXT            LAST    RESULT   SUCCESS
-broken  -              -     -        never: invalid  -       invalid  -
-hello   */5 * * * * *  UTC   -        in 5s           4s ago  failed   50%
-paused  @daily         UTC   -        never: paused   -       -        -
+NAME    SCHEDULE       ZONE  PAUSED  RUNNING  NEXT            LAST    RESULT   SUCCESS
+broken  -              -     -       -        never: invalid  -       invalid  -
+hello   */5 * * * * *  UTC   -       -        in 5s           4s ago  failed   50%
+paused  @daily         UTC   yes     -        -               -       -        -
 `, stderr: "1 retired job not shown; --all shows them\n"}},
 		"all jobs": {[]string{"jobs", "--all"}, called{stdout: `
-NAME    SCHEDULE       ZONE  RUNNING  NEXT            LAST    RESULT   SUCCESS
-broken  -              -     -        never: invalid  -       invalid  -
-gone    @daily         UTC   -        never: retired  -       -        -
-hello   */5 * * * * *  UTC   -        in 5s           4s ago  failed   50%
-paused  @daily         UTC   -        never: paused   -       -        -
+NAME    SCHEDULE       ZONE  PAUSED  RUNNING  NEXT            LAST    RESULT   SUCCESS
+broken  -              -     -       -        never: invalid  -       invalid  -
+gone    @daily         UTC   -       -        never: retired  -       -        -
+hello   */5 * * * * *  UTC   -       -        in 5s           4s ago  failed   50%
+paused  @daily         UTC   yes     -        -               -       -        -
 `}},
 		"history": {[]string{"history", "hello"}, called{stdout: `
 RUN               STATUS     SCHEDULED  DURATION  NOTE
@@ -224,7 +224,7 @@ INSTANCE  HOST  PID  TERM  ELECTED  ADDRESS
 a-1-x     a     1    ` + fmt.Sprintf("%-4d", w.term.Revision) + `  1h ago   127.0.0.1:2390
 `}},
 		"no jobs": {[]string{"jobs", "--namespace", "empty"}, called{
-			stdout: "\nNAME  SCHEDULE  ZONE  RUNNING  NEXT  LAST  RESULT  SUCCESS\n",
+			stdout: "\nNAME  SCHEDULE  ZONE  PAUSED  RUNNING  NEXT  LAST  RESULT  SUCCESS\n",
 			stderr: "there are no jobs under /etcdcron/empty/; start some with: etcdcron serve -c FILE\n",
 		}},
 		"no jobs as JSON": {[]string{"jobs", "--namespace", "empty", "-o", "json"}, called{stdout: "\n[]\n"}},
@@ -274,6 +274,21 @@ a-1-x     a     1    ` + fmt.Sprintf("%-4d", w.term.Revision) + `  1h ago   127.
 		}, leader)
 	})
 
+	t.Run("did you mean", func(t *testing.T) {
+		t.Parallel()
+		const id = "20240603T115955Z"
+		for _, args := range [][]string{
+			{"describe", "helo"}, {"history", "helo"}, {"history", "helo", "--at", "1h"}, {"history", "helo", "--status", "failed"}, {"next", "helo"},
+			{"logs", "helo"}, {"logs", "helo", id}, {"run", "show", "helo", id}, {"trigger", "helo"}, {"cancel", "helo", id}, {"retry", "helo", id},
+			{"pause", "helo"}, {"resume", "helo"}, {"backfill", "helo", "--from", "2024-06-03T00:00:00Z", "--to", "2024-06-03T01:00:00Z"},
+		} {
+			require.Equal(t, called{
+				code: exitNotFound, stderr: "error: there is no job \"helo\" under /etcdcron/default/\n" +
+					"try: did you mean hello? etcdcron jobs lists them\n",
+			}, etcdcron(args...), "%v", args)
+		}
+	})
+
 	t.Run("nobody leads", func(t *testing.T) {
 		t.Parallel()
 		const nobody = "nobody leads at the moment, so nothing is run; start an instance with: etcdcron serve -c FILE\n"
@@ -282,8 +297,8 @@ a-1-x     a     1    ` + fmt.Sprintf("%-4d", w.term.Revision) + `  1h ago   127.
 		_, err := w.client.Delete(t.Context(), w.term.Key)
 		require.NoError(t, err)
 		require.Equal(t, called{
-			stdout: "NAME  SCHEDULE  ZONE  RUNNING  NEXT    LAST  RESULT  SUCCESS\n" +
-				"a     @daily    UTC   -        in 12h  -     -       -\n",
+			stdout: "NAME  SCHEDULE  ZONE  PAUSED  RUNNING  NEXT    LAST  RESULT  SUCCESS\n" +
+				"a     @daily    UTC   -       -        in 12h  -     -       -\n",
 			stderr: nobody,
 		}, etcdcron("jobs", "--namespace", "idle"))
 		require.Equal(t, nobody, etcdcron("describe", "a", "--namespace", "idle").stderr)

@@ -17,8 +17,9 @@ func newResumeCommand(o *options) *cobra.Command {
 		Short: "Have a paused job go on",
 		Long: `Have a paused job go on with its next scheduled time. What fell due while it
 was paused is not caught up; etcdcron backfill runs it.`,
-		Example: "  etcdcron resume daily_billing --reason \"the database has moved\"",
-		Args:    aJob,
+		Example:           "  etcdcron resume daily_billing --reason \"the database has moved\"",
+		Args:              aJob,
+		ValidArgsFunction: o.completeJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error { return c.resume(ctx, args[0], n) })
 		},

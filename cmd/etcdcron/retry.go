@@ -22,8 +22,9 @@ matter; its record stays. If the job still runs, its overlap policy decides.
 Exit codes: 0 asked for (with --follow: succeeded), 1 skipped, RUN is not
 over yet, or the job is paused, 4 no such job or run, 5 with --follow: the
 new run did not succeed.`,
-		Example: "  etcdcron retry daily_billing 20261130T010000Z --follow",
-		Args:    aJobAndRun,
+		Example:           "  etcdcron retry daily_billing 20261130T010000Z --follow",
+		Args:              aJobAndRun,
+		ValidArgsFunction: o.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error {
 				return c.start(ctx, follow, func(ctx context.Context) (state.Request, error) {

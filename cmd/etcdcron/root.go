@@ -19,6 +19,7 @@ import (
 
 // surroundings is what a command has around it; tests have their own.
 type surroundings struct {
+	stdin          io.Reader // nil is nothing
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	now            func() time.Time
@@ -28,11 +29,11 @@ type surroundings struct {
 type options struct {
 	surroundings
 
-	endpoints                             []string
-	cacert, cert, key, user, passwordFile string
-	dialTimeout, commandTimeout           time.Duration
-	prefix, namespace                     string
-	output, logLevel, logFormat           choice
+	endpoints                               []string
+	cacert, cert, key, user, passwordFile   string
+	dialTimeout, commandTimeout             time.Duration
+	prefix, namespace                       string
+	output, logLevel, logFormat, timeFormat choice
 
 	flags *pflag.FlagSet
 	log   *logSink // what the loggers write to; nil before the first
@@ -60,6 +61,7 @@ Exit codes: 0 ok, 1 failed, 2 no connection, 3 bad input, 4 not found,
 5 the job's run did not succeed, 128 usage.`,
 		Example: `  etcdcron serve -c jobs.yaml     start an instance, with an etcd of its own
   etcdcron jobs                   what there is, what runs, what is next
+  etcdcron top                    the same, live
   etcdcron history JOB            what ran, newest first
   etcdcron trigger JOB --follow   run it now, and show how it ends
   etcdcron next "0 9 * * *"       when a schedule fires`,
@@ -77,16 +79,29 @@ Exit codes: 0 ok, 1 failed, 2 no connection, 3 bad input, 4 not found,
 	root.Flags().Bool("version", false, "show the version") // cobra's own takes -v, which is for verbose
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	o.addFlags(root.PersistentFlags())
-	root.AddCommand(
-		newServeCommand(o),
-		newJobsCommand(o), newDescribeCommand(o), newHistoryCommand(o), newNextCommand(o),
-		newTriggerCommand(o), newCancelCommand(o), newRetryCommand(o), newBackfillCommand(o),
-		newPauseCommand(o), newResumeCommand(o),
-		newLeaderCommand(o),
-		newValidateCommand(o),
-		newProgressCommand(o), newCheckpointCommand(o),
-		newVersionCommand(o),
-	)
+	o.completeFlags(root)
+	for _, group := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"run", "Run an instance:", []*cobra.Command{newServeCommand(o), newValidateCommand(o), newHealthcheckCommand(o)}},
+		{"look", "Look:", []*cobra.Command{
+			newJobsCommand(o), newDescribeCommand(o), newHistoryCommand(o), newRunCommand(o), newLogsCommand(o), newNextCommand(o),
+			newTopCommand(o), newLeaderCommand(o), newInstancesCommand(o), newDoctorCommand(o),
+		}},
+		{"steer", "Steer:", []*cobra.Command{
+			newTriggerCommand(o), newCancelCommand(o), newRetryCommand(o), newBackfillCommand(o), newPauseCommand(o), newResumeCommand(o),
+			newResignCommand(o),
+		}},
+		{"inside", "Inside a command that a run runs:", []*cobra.Command{newProgressCommand(o), newCheckpointCommand(o)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.id
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddCommand(newVersionCommand(o))
 	return root
 }
 
@@ -111,11 +126,13 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.namespace, "namespace", state.DefaultNamespace, "which set of jobs under the prefix")
 	o.output = choice{value: asTable, allowed: []string{asTable, asWide, asJSON, asJSONL}}
 	f.VarP(&o.output, "output", "o", "table, wide, json or jsonl")
+	o.timeFormat = choice{value: asRelative, allowed: []string{asRelative, asRFC3339, asLocal, asUnix}}
+	f.Var(&o.timeFormat, "time-format", "relative, rfc3339, local or unix: how tables show instants")
 	o.logLevel = choice{value: "info", allowed: []string{"debug", "info", "warn", "error"}}
 	f.Var(&o.logLevel, "log-level", "debug, info, warn or error")
 	o.logFormat = choice{value: "console", allowed: []string{"console", "json"}}
 	f.Var(&o.logFormat, "log-format", "console or json")
-	for _, name := range []string{"prefix", "namespace", "log-level", "log-format"} {
+	for _, name := range []string{"prefix", "namespace", "time-format", "log-level", "log-format"} {
 		bindEnvironment(f, name, "ETCDCRON_")
 	}
 }

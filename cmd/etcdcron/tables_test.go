@@ -72,19 +72,19 @@ func TestJobTable(t *testing.T) {
 	t.Parallel()
 	defs := jobsToShow()
 	require.Equal(t, `
-NAME           SCHEDULE   ZONE           RUNNING  NEXT            LAST     RESULT     SUCCESS
-daily_billing  0 9 * * *  Asia/Shanghai  -        in 13h          10h ago  failed     99%
-新しい         * * * * *  UTC            -        in 1m           -        -          -
-stale          * * * * *  UTC            1        in 1m           3s ago   -          -
-paused         * * * * *  UTC            -        never: paused   2m ago   succeeded  100%
-broken         -          -              -        never: invalid  -        invalid    -
-retired        * * * * *  UTC            -        never: retired  -        -          -
-`, written(t, jobTable(summaries(defs), defs, noon, false), term.Screen{}))
+NAME           SCHEDULE   ZONE           PAUSED  RUNNING  NEXT            LAST     RESULT     SUCCESS
+daily_billing  0 9 * * *  Asia/Shanghai  -       -        in 13h          10h ago  failed     99%
+新しい         * * * * *  UTC            -       -        in 1m           -        -          -
+stale          * * * * *  UTC            -       1        in 1m           3s ago   -          -
+paused         * * * * *  UTC            yes     -        -               2m ago   succeeded  100%
+broken         -          -              -       -        never: invalid  -        invalid    -
+retired        * * * * *  UTC            -       -        never: retired  -        -          -
+`, written(t, jobTable(summaries(defs), defs, when{now: noon}, false), term.Screen{}))
 
 	require.Equal(t, `
-NAME           SCHEDULE   ZONE           RUNNING  NEXT    LAST     RESULT  SUCCESS  ALERTING  SKIPPED  MISSED  OVERLAP  CATCH-UP  RECOVERY  TIMEOUT  LOCK-TTL  SOURCE     TARGET
-daily_billing  0 9 * * *  Asia/Shanghai  -        in 13h  10h ago  failed  99%      -         3        2       skip     latest    resume    25m      30s       jobs.yaml  /opt/billing/run --all …
-`, written(t, jobTable(summaries(defs[:1]), defs[:1], noon, true), term.Screen{}))
+NAME           SCHEDULE   ZONE           PAUSED  RUNNING  NEXT    LAST     RESULT  SUCCESS  IN WORDS                 ALERTING  SKIPPED  MISSED  OVERLAP  CATCH-UP  RECOVERY  TIMEOUT  LOCK-TTL  SOURCE     TARGET
+daily_billing  0 9 * * *  Asia/Shanghai  -       -        in 13h  10h ago  failed  99%      At 09:00, Asia/Shanghai  -         3        2       skip     latest    resume    25m      30s       jobs.yaml  /opt/billing/run --all …
+`, written(t, jobTable(summaries(defs[:1]), defs[:1], when{now: noon}, true), term.Screen{}))
 }
 
 func TestJobTable_Alerting(t *testing.T) {
@@ -94,13 +94,13 @@ func TestJobTable_Alerting(t *testing.T) {
 		{Kind: state.AlertMissed, ResolvedAt: noon, Untold: true}, {Kind: state.AlertFailing}, {Kind: state.AlertOverrun, Run: "1"}, {Kind: state.AlertOverrun, Run: "2"},
 	}
 	defs := []state.Definition{def}
-	require.Contains(t, written(t, jobTable(summaries(defs), defs, noon, true), term.Screen{Color: true}), "\x1b[31mfailing, overrun\x1b[0m")
+	require.Contains(t, written(t, jobTable(summaries(defs), defs, when{now: noon}, true), term.Screen{Color: true}), "\x1b[31mfailing, overrun\x1b[0m")
 }
 
 func TestJobTable_Colour(t *testing.T) {
 	t.Parallel()
 	defs := jobsToShow()[3:4]
-	got := written(t, jobTable(summaries(defs), defs, noon, false), term.Screen{Color: true})
+	got := written(t, jobTable(summaries(defs), defs, when{now: noon}, false), term.Screen{Color: true})
 	require.Contains(t, got, "\x1b[1mNAME\x1b[0m")
 	require.Contains(t, got, "\x1b[32msucceeded\x1b[0m")
 }
@@ -125,13 +125,13 @@ RUN               STATUS     SCHEDULED  DURATION   NOTE
 20240603T110000Z  failed     1h ago     10m        timeout: took too long …
 20240602T100000Z  missed     26h ago    -          60 times: a newer time ran instead
 odd               -          -          -          stored value`+"\uFFFD"+`[31m cannot be decoded
-`, written(t, runTable(runsToShow(), noon, false), term.Screen{}))
+`, written(t, runTable(runsToShow(), when{now: noon}, false), term.Screen{}))
 
 	require.Equal(t, `
 RUN               STATUS     TRIGGER   SCHEDULED             STARTED               LATENESS  DURATION   ATTEMPT  INSTANCE  ASKED-BY  NOTE
 20240603T115955Z  running    schedule  2024-06-03T11:59:55Z  2024-06-03T11:59:56Z  7ms       4s so far  2        a-1-x     -         -
 20240603T115900Z  succeeded  -         2024-06-03T11:59:00Z  2024-06-03T11:59:01Z  <1ms      1.2s       1        a-1-x     -         -
-`, written(t, runTable(runsToShow()[:2], noon, true), term.Screen{}))
+`, written(t, runTable(runsToShow()[:2], when{now: noon}, true), term.Screen{}))
 
 	require.Equal(t, `
 RUN                     STATUS    TRIGGER  SCHEDULED             STARTED  LATENESS  DURATION  ATTEMPT  INSTANCE  ASKED-BY  NOTE
@@ -139,7 +139,7 @@ RUN                     STATUS    TRIGGER  SCHEDULED             STARTED  LATENE
 `, written(t, runTable([]state.Run{{
 		ID: "20240603T120000Z-rabcd", Status: state.Canceled, Reason: state.ReasonRequested, Error: "canceled by jo@a", Trigger: state.ByRetry,
 		ScheduledAt: noon.Add(-3 * time.Hour), Instance: "a-1-x", RequestedBy: "jo@a", RetryOf: "20240603T090000Z", Args: map[string]string{"month": "6", "day": "3"},
-	}}, noon, true), term.Screen{}))
+	}}, when{now: noon}, true), term.Screen{}))
 }
 
 // What the tables of a normal day need fits a terminal of 80 columns.
@@ -165,8 +165,8 @@ func TestTablesFitTheScreen(t *testing.T) {
 		}
 		defs = append(defs, def)
 	}
-	for _, table := range []*term.Table{runTable(runs, noon, false), jobTable(summaries(defs), defs, noon, false)} {
-		for line := range strings.Lines(written(t, table, term.Screen{})) {
+	for _, table := range []*term.Table{runTable(runs, when{now: noon}, false), jobTable(summaries(defs), defs, when{now: noon}, false)} {
+		for line := range strings.Lines(written(t, table, term.Screen{Width: 80})) {
 			require.LessOrEqual(t, term.Width(strings.TrimSuffix(line, "\n")), 80, line)
 		}
 	}
@@ -208,7 +208,7 @@ func described(t *testing.T, d inspect.Description) string {
 	t.Helper()
 	var b bytes.Buffer
 	o := &options{surroundings: surroundings{stdout: &b, getenv: func(string) string { return "" }}}
-	require.NoError(t, o.describeText(&d, noon))
+	require.NoError(t, o.describeText(&d, when{now: noon}))
 	return "\n" + b.String()
 }
 
@@ -356,7 +356,7 @@ func TestJobTable_Over(t *testing.T) {
 	def := minutely("a")
 	def.Spec.End = noon
 	defs := []state.Definition{def}
-	require.Contains(t, written(t, jobTable(summaries(defs), defs, noon, false), term.Screen{}), "never: over")
+	require.Contains(t, written(t, jobTable(summaries(defs), defs, when{now: noon}, false), term.Screen{}), "never: over")
 }
 
 func TestWriteOutput(t *testing.T) {

@@ -35,7 +35,8 @@ Exit codes: 0 asked for (with --follow: succeeded), 1 skipped, or the job is
 paused, 4 no such job, 5 with --follow: the run did not succeed.`,
 		Example: `  etcdcron trigger daily_billing --follow
   etcdcron trigger daily_billing --arg month=2026-11 --reason "November again"`,
-		Args: aJob,
+		Args:              aJob,
+		ValidArgsFunction: o.completeJob,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.connected(cmd.Context(), func(ctx context.Context, c *cluster) error {
 				return c.start(ctx, follow, func(ctx context.Context) (state.Request, error) {

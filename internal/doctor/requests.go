@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/etcdcron/etcdcron/internal/term"
@@ -36,7 +37,11 @@ func (e *examination) requests(ctx context.Context) {
 		if !e.leads {
 			hint = "it is acted on as soon as an instance leads"
 		}
-		e.sayf(Warning, "requests", hint, "the %s %s of job %s stands since %s", r.Kind, id, r.Job, term.Ago(r.At, now))
+		what := fmt.Sprintf("the %s %s of job %s", r.Kind, id, r.Job)
+		if r.Kind == state.AskResign {
+			what, hint = fmt.Sprintf("the request that the leader of term %d resigns", r.Term), "see the log of the instance that leads; stopping it has another lead"
+		}
+		e.sayf(Warning, "requests", hint, "%s stands since %s", what, term.Ago(r.At, now))
 	}
 	switch {
 	case long > maxKeys:

@@ -43,7 +43,7 @@ func FullScreen(ctx context.Context, keys io.Reader, screen *os.File, draw func(
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer stop()
-	if in, ok := keys.(*os.File); ok && xterm.IsTerminal(int(in.Fd())) {
+	if in, ok := keys.(*os.File); ok && IsTerminal(in) {
 		was, err := xterm.MakeRaw(int(in.Fd()))
 		if err != nil {
 			return err
