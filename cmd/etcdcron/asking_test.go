@@ -77,12 +77,19 @@ func TestChangingLine(t *testing.T) {
 	})
 
 	var b bytes.Buffer
-	l := &changingLine{w: &b, terminal: true}
+	l := &changingLine{w: &b, terminal: true, width: 9}
 	l.show("three")
 	l.show("one")
 	l.show("one")
 	l.end()
-	require.Equal(t, "\rthree\rone  \n", b.String())
+	require.Equal(t, "\r\x1b[Kthree\r\x1b[Kone\n", b.String())
+	b.Reset()
+	l = &changingLine{w: &b, terminal: true, width: 9}
+	l.aside(func() { b.WriteString("first\n") })
+	l.show("a long one")
+	l.aside(func() { b.WriteString("above\n") })
+	l.remove()
+	require.Equal(t, "first\n\r\x1b[Ka long …\r\x1b[Kabove\n\r\x1b[Ka long …\r\x1b[K", b.String())
 	b.Reset()
 	(&changingLine{w: &b, terminal: true}).end()
 	require.Empty(t, b.String())

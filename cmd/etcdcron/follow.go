@@ -205,19 +205,19 @@ func (c *cluster) followRun(ctx context.Context, job, id string) error {
 
 // untilOver waits until a run is over, and shows meanwhile what becomes of it and how far it is.
 func (c *cluster) untilOver(ctx context.Context, job, id string) (*state.Run, error) {
-	bar := c.o.newProgressLine()
+	line := c.o.newChangingLine()
 	watching, stop := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
-	watchers.Go(func() { c.watchProgress(watching, job, id, bar) })
+	watchers.Go(func() { c.watchProgress(watching, job, id, line) })
 	var last state.Run
 	run, err := c.watchRun(ctx, job, id, func(r *state.Run) bool {
-		bar.aside(func() { c.o.hintChange(&last, r) })
+		line.aside(func() { c.o.hintChange(&last, r) })
 		last = *r
 		return over(r)
 	})
 	stop()
 	watchers.Wait()
-	bar.end()
+	line.remove()
 	switch {
 	case errors.Is(err, state.ErrNotFound) && last.ID == "":
 		return nil, notBegun(job, id)
@@ -232,15 +232,15 @@ func (c *cluster) untilOver(ctx context.Context, job, id string) (*state.Run, er
 	return &run, err
 }
 
-// watchProgress shows how far a run is until ctx ends, if there is a terminal to show it on.
-func (c *cluster) watchProgress(ctx context.Context, job, id string, bar *progressLine) {
-	if !bar.shown() {
+// watchProgress shows how far a run is until ctx ends.
+func (c *cluster) watchProgress(ctx context.Context, job, id string, line *changingLine) {
+	if !c.o.forPeople() {
 		return
 	}
 	_ = c.watchKey(ctx, c.keys.Progress(job, id), func(kv *mvccpb.KeyValue) bool { // until ctx ends
 		var p state.Progress
 		if kv != nil && json.Unmarshal(kv.Value, &p) == nil {
-			bar.show(&p)
+			line.show(shortProgress(&p, barWidth))
 		}
 		return false
 	})

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/etcdcron/etcdcron/internal/steer"
@@ -31,10 +29,7 @@ const isDone = "done"
 
 // followBackfill shows how far a backfill is until its request is gone and its runs are over.
 func (c *cluster) followBackfill(ctx context.Context, r *state.Request, s *steer.Stretch) error {
-	line := &changingLine{w: io.Discard}
-	if c.o.forPeople() {
-		line.w, line.terminal = c.o.stderr, c.o.screen(c.o.stderr).Width > 0
-	}
+	line := c.o.newChangingLine()
 	begun := r.Done
 	err := c.untilActed(ctx, r.ID, func(left state.Standing) {
 		if begun = left.Done; begun > 0 {
@@ -149,65 +144,4 @@ func (o *options) showBackfillEnd(e *backfillEnd, s *steer.Stretch) error {
 		return &failure{err: fmt.Errorf("backfill %s ended early: it was withdrawn, or its job removed", e.ID), try: history}
 	}
 	return nil
-}
-
-// lineEvery is how often a line that changes is written where it cannot be written over.
-const lineEvery = 5 * time.Second
-
-// changingLine tells how far something is: on a terminal as one line that changes, elsewhere as a line for a
-// change, at most one every five seconds.
-type changingLine struct {
-	w        io.Writer
-	terminal bool
-
-	mu      sync.Mutex
-	text    string      // what is to be shown
-	shown   string      // what is
-	written time.Time   // when that was
-	late    *time.Timer // shows what came too soon; nil when nothing did
-}
-
-func (l *changingLine) show(text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text = term.Clean(text)
-	wait := lineEvery - time.Since(l.written)
-	switch {
-	case l.terminal || wait <= 0:
-		l.write()
-	case l.late == nil:
-		l.late = time.AfterFunc(wait, func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			if l.late != nil { // it has not ended
-				l.late = nil
-				l.write()
-			}
-		})
-	}
-}
-
-func (l *changingLine) write() {
-	switch {
-	case l.text == l.shown:
-		return
-	case l.terminal:
-		fmt.Fprintf(l.w, "\r%s%s", l.text, strings.Repeat(" ", max(term.Width(l.shown)-term.Width(l.text), 0)))
-	default:
-		fmt.Fprintln(l.w, l.text)
-	}
-	l.shown, l.written = l.text, time.Now()
-}
-
-// end leaves the line as it is.
-func (l *changingLine) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.late != nil {
-		l.late.Stop()
-		l.late = nil
-	}
-	if l.terminal && l.shown != "" {
-		fmt.Fprintln(l.w)
-	}
 }

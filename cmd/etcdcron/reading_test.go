@@ -278,9 +278,20 @@ a-1-x     a     1    ` + fmt.Sprintf("%-4d", w.term.Revision) + `  1h ago   127.
 		t.Parallel()
 		const id = "20240603T115955Z"
 		for _, args := range [][]string{
-			{"describe", "helo"}, {"history", "helo"}, {"history", "helo", "--at", "1h"}, {"history", "helo", "--status", "failed"}, {"next", "helo"},
-			{"logs", "helo"}, {"logs", "helo", id}, {"run", "show", "helo", id}, {"trigger", "helo"}, {"cancel", "helo", id}, {"retry", "helo", id},
-			{"pause", "helo"}, {"resume", "helo"}, {"backfill", "helo", "--from", "2024-06-03T00:00:00Z", "--to", "2024-06-03T01:00:00Z"},
+			{"describe", "helo"},
+			{"history", "helo"},
+			{"history", "helo", "--at", "1h"},
+			{"history", "helo", "--status", "failed"},
+			{"next", "helo"},
+			{"logs", "helo"},
+			{"logs", "helo", id},
+			{"run", "show", "helo", id},
+			{"trigger", "helo"},
+			{"cancel", "helo", id},
+			{"retry", "helo", id},
+			{"pause", "helo"},
+			{"resume", "helo"},
+			{"backfill", "helo", "--from", "2024-06-03T00:00:00Z", "--to", "2024-06-03T01:00:00Z"},
 		} {
 			require.Equal(t, called{
 				code: exitNotFound, stderr: "error: there is no job \"helo\" under /etcdcron/default/\n" +

@@ -91,7 +91,7 @@ func runningTable(runs []inspect.RunningRun, all int, w when) *term.Table {
 		case r.RetryAt != nil:
 			progress = "next attempt " + term.Relative(*r.RetryAt, w.now)
 		case r.Progress != nil:
-			progress = shortProgress(r.Progress)
+			progress = shortProgress(r.Progress, topBar)
 		}
 		elapsed := ""
 		if !r.StartedAt.IsZero() {
@@ -102,13 +102,13 @@ func runningTable(runs []inspect.RunningRun, all int, w when) *term.Table {
 	return table
 }
 
-// shortProgress is a bar, the share and the message, as far as they are known.
-func shortProgress(p *state.Progress) string {
+// shortProgress is a bar of that width, the share and the message, as far as they are known.
+func shortProgress(p *state.Progress, width int) string {
 	if p.Total <= 0 {
 		return progressText(p)
 	}
 	share := min(max(p.Done, 0), p.Total) * 100 / p.Total
-	return strings.TrimSpace(fmt.Sprintf("%s %d%% %s", term.Bar(p.Done, p.Total, topBar), share, firstLine(p.Message)))
+	return strings.TrimSpace(fmt.Sprintf("%s %d%% %s", term.Bar(p.Done, p.Total, width), share, firstLine(p.Message)))
 }
 
 // topBar is how wide a bar is in a table.
