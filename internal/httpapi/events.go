@@ -44,8 +44,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := &stream{w: w, control: http.NewResponseController(w), job: job, last: after}
-	// The server's own limits are for answers that end.
-	_ = out.control.SetReadDeadline(time.Time{}) // an error is of a connection that has gone
 	fmt.Fprintf(&out.text, ": events of etcdcron\nretry: %d\n\n", retryHint.Milliseconds())
 	s.follow(r, sub, out)
 }
@@ -140,6 +138,7 @@ func (o *stream) send() bool {
 	if o.text.Len() == 0 {
 		return true
 	}
+	// The server's own limit is for an answer that ends.
 	_ = o.control.SetWriteDeadline(time.Now().Add(eventTimeout)) // an error is of a connection that has gone
 	_, err := o.w.Write(o.text.Bytes())
 	o.text.Reset()

@@ -172,7 +172,9 @@ func (s *service) call(method, path, body string, headers ...string) answer {
 	if body != "" {
 		reader = strings.NewReader(body)
 	}
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, reader)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path, reader)
 	require.NoError(s.t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
