@@ -131,12 +131,15 @@ func (a *At) explain(def *state.Definition, oldest, now time.Time) error {
 		a.Finding, a.Why = BeforeJob, "the job was made "+term.Instant(spec.CreatedAt)
 	case !yields:
 		a.notScheduled(spec, schedule, due, changed)
-	case a.Time.After(def.View.Status.Cursor) && def.Control.Paused && !a.Time.Before(def.Control.At):
+	case a.Time.After(def.View.Status.Cursor) && def.Control.Paused && !a.Time.Before(def.Control.At) && !a.Time.After(now):
 		a.Finding, a.Why = WhilePaused, "the job is "+Paused(&def.Control, now)+"; when it is resumed, the time is recorded as skipped"
 	case a.Time.After(def.View.Status.Cursor) && spec.Retired:
 		a.Finding, a.Why = BeforeChange, "the job is retired since "+term.Instant(spec.UpdatedAt)+": the leader does not have it any more"
 	case a.Time.After(def.View.Status.Cursor):
 		a.notYet(spec, cronrunner.RunsLeft(spec, &def.View.Status), now)
+		if def.Control.Paused {
+			a.Why += "; the job is " + Paused(&def.Control, now)
+		}
 	case changed:
 		a.Finding = BeforeChange
 		a.Why = "the job's definition was changed " + term.Instant(spec.UpdatedAt) + ", and may not have had that time before; what was due before a change is not caught up"

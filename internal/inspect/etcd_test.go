@@ -164,6 +164,7 @@ func TestAudit_Bounds(t *testing.T) {
 		{"bounded", hours(-3), NotScheduled, "the job's schedule ended 2024-06-03T07:00:00Z"},
 		{"had", hours(-3), NotYet, "the job has had the 3 runs that it may have"},
 		{"paused", hours(-3), WhilePaused, "the job is paused by jo 4h30m ago; when it is resumed, the time is recorded as skipped"},
+		{"paused", hours(3), NotYet, "it is due in 3h; the job is paused by jo 4h30m ago"},
 		{"gone", hours(-3), BeforeChange, "the job is retired since"},
 		{"aged", hours(-5), AgedOut, "no record of that age is kept; the oldest is of 2024-06-03T09:00:00Z"},
 		{"jittered", hours(0), NotYet, "it is due 2024-06-03T12:20:00Z, in 20m: the job's part of the jitter is 20m"},
