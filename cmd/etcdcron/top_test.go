@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/etcdcron/etcdcron/internal/term"
 	"github.com/etcdcron/etcdcron/leader"
 	"github.com/etcdcron/etcdcron/state"
+	"github.com/etcdcron/etcdcron/test/etcdtest"
 )
 
 func busy(n int) *inspect.Overview {
@@ -84,4 +88,59 @@ func TestEndings(t *testing.T) {
 	require.InDelta(t, 2, e.pace(noon.Add(10*time.Second)), 0)
 	require.InDelta(t, 1.5, e.pace(noon.Add(11*time.Second)), 0)
 	require.Zero(t, e.pace(noon.Add(time.Hour)))
+}
+
+// What changes is on the board at once; what it could not read at the start comes with it.
+func TestBoard(t *testing.T) {
+	t.Parallel()
+	etcd := etcdtest.Start(t)
+	w := lead(t, etcd.Client(t), "")
+	w.define(state.Spec{Name: "slow", Schedule: "@daily", TimeZone: "UTC"})
+	o := &options{surroundings: surroundings{
+		stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }, now: func() time.Time { return noon },
+	}}
+	newRootCommand(o)
+	o.endpoints = etcd.Endpoints()
+
+	const id = "20240603T115900Z"
+	status := func(st state.JobStatus) {
+		value, err := json.Marshal(st)
+		require.NoError(t, err)
+		w.put(w.keys.Status("slow"), string(value))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	steps := []struct {
+		shows string // what the board must show before
+		do    func()
+	}{
+		{"1 job, 0 running", func() {
+			w.put(w.keys.Run("slow", id), `{"status":"running","attempt":1,"started_at":"2024-06-03T11:59:00Z","instance":"a-1-x"}`)
+			w.put(w.keys.Progress("slow", id), `{"done":1,"total":4,"message":"rows"}`)
+			status(state.JobStatus{Live: []string{id}, Running: 1})
+		}},
+		{"[==>     ] 25% rows", func() { w.put(w.keys.Control("slow"), `{"paused":true}`) }},
+		{"1 paused", func() { status(state.JobStatus{FailedTotal: 1, ConsecutiveFailures: 1, LastError: "it broke"}) }},
+		{"it broke", func() { w.put(w.keys.Status("new"), `{}`) }},
+		{"2 jobs", func() {
+			_, err := w.client.Delete(t.Context(), w.keys.Status("new"))
+			require.NoError(t, err)
+		}},
+		{"1 job,", func() {
+			_, err := w.client.Delete(t.Context(), w.term.Key)
+			require.NoError(t, err)
+		}},
+		{"nobody leads", stop},
+	}
+	err := o.connected(ctx, func(ctx context.Context, c *cluster) error {
+		return newBoard(c).watch(ctx, func(lines []string) error {
+			if len(steps) > 0 && strings.Contains(strings.Join(lines, "\n"), steps[0].shows) {
+				steps[0].do()
+				steps = steps[1:]
+			}
+			return nil
+		})
+	})
+	require.NoError(t, err)
+	require.Empty(t, steps)
 }

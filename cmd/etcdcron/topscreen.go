@@ -46,6 +46,9 @@ func topLines(v *inspect.Overview, pace *float64, root string, w when, screen te
 
 // runningRows is how many of the runs that go on the screen has room for.
 func runningRows(v *inspect.Overview, screen term.Screen) int {
+	if screen.Height == 0 {
+		return len(v.RunningRuns)
+	}
 	return share(screen.Height-topHead-3*sectionHead-1, [3]int{len(v.RunningRuns), len(v.NextJobs), len(v.FailingJobs)})[0]
 }
 

@@ -149,10 +149,11 @@ func goOn(n int) string {
 func suspectsOf(defs []state.Definition) (suspects []suspect, left int) {
 	for i := range defs {
 		spec, st := &defs[i].Spec, &defs[i].View.Status
-		for waits, ids := range map[bool][]string{false: st.Live, true: st.Queue} {
-			for _, id := range ids {
-				suspects = append(suspects, suspect{job: spec.Name, id: id, waits: waits, grace: time.Duration(spec.LockTTL)})
-			}
+		for _, id := range st.Live {
+			suspects = append(suspects, suspect{job: spec.Name, id: id, grace: time.Duration(spec.LockTTL)})
+		}
+		for _, id := range st.Queue {
+			suspects = append(suspects, suspect{job: spec.Name, id: id, waits: true})
 		}
 	}
 	if len(suspects) > maxSuspects {
