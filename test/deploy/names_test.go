@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -30,7 +31,9 @@ func registered(t *testing.T) []*dto.MetricFamily {
 	registry := prometheus.NewRegistry()
 	m, err := metrics.New(registry, "v1")
 	require.NoError(t, err)
-	status := state.JobStatus{LastSuccessAt: state.JobStatus{}.Cursor.AddDate(2025, 0, 0), NextRunAt: state.JobStatus{}.Cursor.AddDate(2025, 0, 0)}
+	at := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	failing := state.Incident{Kind: state.AlertFailing}
+	status := state.JobStatus{LastSuccessAt: at, NextRunAt: at, Alerting: []state.Incident{failing}}
 	run := state.Run{Job: "billing", ID: "r1", Trigger: state.BySchedule, Attempt: 1, Status: state.Succeeded, Reason: state.ReasonOverlap}
 	skipped := run
 	skipped.Status = state.Skipped
@@ -40,8 +43,9 @@ func registered(t *testing.T) []*dto.MetricFamily {
 		cronrunner.Started{Run: run},
 		cronrunner.Retried{Run: run},
 		cronrunner.Started{Run: run},
-		cronrunner.Recorded{Run: run},
-		cronrunner.Recorded{Run: skipped},
+		cronrunner.Recorded{Run: run, Status: status},
+		cronrunner.Recorded{Run: skipped, Status: status},
+		cronrunner.Alerted{Job: "billing", Incident: failing},
 	} {
 		m.Observe(ev)
 	}

@@ -122,7 +122,7 @@ func Differences(status state.JobStatus, runs []state.Run) []string {
 // countable is a status with nothing in it that Count does not know, and what has no order, or no exact value, made
 // the same.
 func countable(st state.JobStatus) reflect.Value {
-	st.UID, st.LastError, st.LastRunID = "", "", ""
+	st.UID, st.LastError, st.LastRunID, st.Alerting = "", "", "", nil
 	st.Cursor, st.NextRunAt, st.LastScheduledAt, st.LastStartedAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	st.Live, st.Queue = slices.Sorted(slices.Values(st.Live)), slices.Sorted(slices.Values(st.Queue))
 	st.MeanDurationMS = math.Round(st.MeanDurationMS*1000) / 1000
