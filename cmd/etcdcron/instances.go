@@ -15,8 +15,8 @@ func newInstancesCommand(o *options) *cobra.Command {
 		Use:   "instances",
 		Short: "List the instances that take part, and which leads",
 		Long: `List the instances that take part, and which of them leads. One that has
-died is listed for the time of its lease, 15 seconds at most; one that was
-stopped is gone at once.`,
+died is listed until its lease has ended, after its --leader-ttl; one that
+was stopped is gone at once.`,
 		Example: "  etcdcron instances -o json | jq -r '.[].address'",
 		Args:    exactly(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
