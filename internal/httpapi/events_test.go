@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
@@ -106,16 +107,21 @@ func checkEvent(t *testing.T, name, data string) {
 // await returns the first event that matches.
 func (l *listener) await(match func(told) bool) told {
 	l.t.Helper()
-	for ev := range l.events {
-		if ev.ID != "" {
-			l.last = ev.ID
-		}
-		if match(ev) {
-			return ev
+	late := time.After(patience)
+	for {
+		select {
+		case ev, ok := <-l.events:
+			require.True(l.t, ok, "the stream has ended")
+			if ev.ID != "" {
+				l.last = ev.ID
+			}
+			if match(ev) {
+				return ev
+			}
+		case <-late:
+			require.FailNow(l.t, "it does not come")
 		}
 	}
-	require.Fail(l.t, "the stream has ended")
-	return told{}
 }
 
 func (l *listener) awaitRun(job string, status state.RunStatus) state.Run {
