@@ -18,10 +18,11 @@ import (
 	"github.com/etcdcron/etcdcron/test/chaos/workload"
 )
 
-// ciSeeds are run each time. Between them they have every kind of fault and every manner: see TestPlan.
-var ciSeeds = []uint64{3, 4, 5}
+// ciSeeds are run each time. Between them they have every kind of fault, in pairs and freely: see TestPlan. Alone, and
+// with aim, faults come in TestNarrowPlaces.
+var ciSeeds = []uint64{1, 2}
 
-const ciTime = 45 * second
+const ciTime = 35 * second
 
 // The fixed set of seeds. Nothing is asserted of how fast anything goes.
 func TestChaos(t *testing.T) {
@@ -72,24 +73,17 @@ func chaos(t *testing.T, seed uint64, s settings) Report {
 	t.Logf("-chaos.seed=%d", seed)
 	b := newBed(t, s)
 	b.begin()
-	watched := make(chan struct{})
-	ctx, cancel := context.WithCancel(t.Context())
-	var others sync.WaitGroup
-	others.Go(func() {
-		defer close(watched)
-		workload.Pulse(ctx, func(since int64) { // what starves us, starves all
-			b.fault(checker.Fault{Kind: string(checker.Stall), From: since})()
-		})
-	})
-	wishes, enough := context.WithCancel(ctx)
-	others.Go(func() { b.ask(wishes, rand.New(rand.NewPCG(seed, 1))) })
+	stop := b.pulse()
+	ctx, enough := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	asking.Go(func() { b.ask(ctx, rand.New(rand.NewPCG(seed, 1))) })
 	began := time.Now()
 	b.carryOut(plan(seed, s.lasts))
 	time.Sleep(time.Until(began.Add(s.lasts)))
 	enough()
+	asking.Wait()
 	r := b.conclude(Report{Seed: seed, Seconds: s.lasts.Seconds()})
-	cancel()
-	others.Wait()
+	stop()
 	t.Log("\n" + r.String())
 	return r
 }

@@ -76,7 +76,7 @@ func (s *seat) start() error {
 	cmd := exec.Command(worker(), "instance")
 	if s.space.name == workload.FileNamespace {
 		cmd = exec.Command(binary(), "serve", "-c", s.bed.path("jobs.yaml"), "--namespace", s.space.name, "--endpoints", strings.Join(endpoints, ","),
-			"--instance-id", id, "--listen", "127.0.0.1:0", "--leader-ttl", workload.LeaderTTL.String(), "--drain-timeout", workload.DrainTimeout.String())
+			"--instance-id", id, "--listen", "127.0.0.1:0", "--leader-ttl", s.bed.settings.ttl.String(), "--drain-timeout", workload.DrainTimeout.String())
 	}
 	log, err := os.OpenFile(s.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -88,7 +88,8 @@ func (s *seat) start() error {
 		workload.InstanceVariable+"="+id, workload.DirVariable+"="+s.bed.dir, workload.EndpointsVariable+"="+strings.Join(endpoints, ","),
 		workload.EndVariable+"="+s.space.end.Format(time.RFC3339), workload.ClockVariable+"="+s.clock(),
 		fmt.Sprintf("%s=%d", workload.BurstVariable, s.bed.settings.burst),
-		"GOTRACEBACK=all")
+		workload.TTLVariable+"="+s.bed.settings.ttl.String(), workload.JobsVariable+"="+s.bed.settings.jobs,
+		"ETCDCRON_MUTATION="+s.bed.settings.mutation, "GOTRACEBACK=all")
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func (s *seat) ended() error {
 	select {
 	case <-p.done:
 		return p.err
-	case <-time.After(patience):
+	case <-time.After(s.bed.settings.patience):
 		p.signal(syscall.SIGQUIT) // its log has the stacks
 		return errors.New("it does not end")
 	}

@@ -70,6 +70,10 @@ func instance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ttl, err := time.ParseDuration(os.Getenv(workload.TTLVariable))
+	if err != nil {
+		return err
+	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: strings.Split(os.Getenv(workload.EndpointsVariable), ","), DialTimeout: 2 * time.Second,
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 2 * time.Second, Logger: zap.NewNop(),
@@ -87,13 +91,13 @@ func instance(ctx context.Context) error {
 	}
 	clock := newClock(ctx, os.Getenv(workload.ClockVariable))
 	s, err := cronrunner.New(client, cronrunner.Config{
-		Namespace: workload.CodeNamespace, InstanceID: p.Instance, LeaderTTL: workload.LeaderTTL, DrainTimeout: workload.DrainTimeout,
+		Namespace: workload.CodeNamespace, InstanceID: p.Instance, LeaderTTL: ttl, DrainTimeout: workload.DrainTimeout,
 		Now: clock.now, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
-	for _, j := range workload.Code(end, burst) {
+	for _, j := range workload.Code(end, os.Getenv(workload.JobsVariable), burst) {
 		j.Handler = func(ctx context.Context, run *cronrunner.Run) error { return p.Do(ctx, j.Work, ofLibrary{run}) }
 		if err := s.Register(j.Job); err != nil {
 			return err

@@ -36,8 +36,8 @@ const (
 )
 
 // Code are the jobs of the instances that use the library: every policy, durations shorter and longer than the period,
-// and a burst of many that are due in the same second.
-func Code(end time.Time, burst int) []Job {
+// and a burst of many that are due in the same second. Which is one of the sets of jobs.
+func Code(end time.Time, which string, burst int) []Job {
 	retry := cronrunner.Retry{MaxAttempts: 3, Initial: 100 * milli, Max: second}
 	all := cronrunner.CatchUp{Policy: cronrunner.All, Limit: 5}
 	none := cronrunner.CatchUp{Policy: cronrunner.None}
@@ -45,7 +45,7 @@ func Code(end time.Time, burst int) []Job {
 		{Job: cronrunner.Job{Name: "short"}, Every: 1, Work: Work{Max: 300 * milli, Writes: true}},
 		{Job: cronrunner.Job{Name: "long"}, Every: 1, Work: Work{Min: 2 * second, Max: 5 * second, Checkpoints: true, Writes: true}},
 		{Job: cronrunner.Job{Name: "lazy"}, Every: 2, Work: Work{Min: 3 * second, Max: 5 * second, Lag: 300 * milli, Writes: true}},
-		{Job: cronrunner.Job{Name: "stubborn"}, Every: 2, Work: Work{Min: second, Max: 9 * second, Stubborn: true, Checkpoints: true, Writes: true}},
+		{Job: cronrunner.Job{Name: "stubborn"}, Every: 2, Work: Work{Min: 3 * second, Max: 9 * second, Stubborn: true, Checkpoints: true, Writes: true}},
 		{
 			Job:   cronrunner.Job{Name: "queue", Overlap: cronrunner.Overlap{Policy: cronrunner.Queue, Limit: 5}, CatchUp: all, Retry: retry},
 			Every: 2, Work: Work{Max: 3 * second, Fails: 20, Writes: true},
@@ -82,10 +82,24 @@ func Code(end time.Time, burst int) []Job {
 		{Job: cronrunner.Job{Name: "few", MaxRuns: 12}, Every: 1, Work: Work{Max: 500 * milli}},
 		{Job: cronrunner.Job{Name: "jitter", Jitter: 3 * second}, Every: 2, Work: Work{Max: second}},
 	}
+	if which == BurstOnly {
+		jobs = nil
+	}
 	for i := range burst {
 		jobs = append(jobs, Job{Job: cronrunner.Job{Name: fmt.Sprintf("burst-%03d", i)}, Every: 10, Work: Work{Max: 200 * milli, Silent: true}})
 	}
-	return settled(jobs, end)
+	jobs = settled(jobs, end)
+	if which == HeldToo {
+		jobs = append(jobs, held(end))
+	}
+	return jobs
+}
+
+// held is a job that goes on for long, under a lock that outlasts much and leaves it next to no grace.
+func held(end time.Time) Job {
+	jobs := settled([]Job{{Job: cronrunner.Job{Name: "held"}, Every: 10, Work: Work{Min: 40 * second, Max: 40 * second, Writes: true}}}, end)
+	jobs[0].LockTTL, jobs[0].Grace = 12*second, 100*milli
+	return jobs[0]
 }
 
 // File are the jobs of the instances of the command, which run commands.
