@@ -49,6 +49,9 @@ func decide(j *job, s situation, now time.Time) []verdict {
 	onTimeFrom := maxTime(s.since, now.Add(-onTime))
 	late := minTime(onTimeFrom.Add(-time.Nanosecond), now) // a term's begin is later when the clock was set back
 	d := decision{situation: s, job: j, now: now, onTimeFrom: onTimeFrom, late: late}
+	if mutateCatchUp && d.rest(late).count > 0 {
+		d.cursor = d.rest(late).first
+	}
 	d.passedWhilePaused()
 	d.notCaughtUp()
 	switch {

@@ -89,7 +89,7 @@ func (t *recovery) live(name string) (foreign []string, view state.View, err err
 	view = def.View
 	var late error
 	for _, id := range def.View.Status.Live {
-		if as.has(name, id) {
+		if as.has(name, id) || mutateRecovery {
 			continue
 		}
 		lock, err := t.s.store.LockOf(as.recording, name, id)

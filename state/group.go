@@ -23,8 +23,9 @@ const (
 // for nothing and a burst packs itself. The queue is first come, first served, and as long as there are
 // callers.
 //
-// It has no goroutines of its own. A caller that finds a place free sends for all who wait, until its own
-// mutation is answered; then it hands the place to the caller who waits longest.
+// A caller that finds a place free sends for all who wait, until its own mutation is answered; then it hands the place
+// to the caller who waits longest. It sends beside itself, for it must not be kept when its context ends: what it sends
+// is others' too, and goes on, within the timeout of each transaction.
 type group struct {
 	kv      clientv3.KV
 	timeout time.Duration
@@ -66,6 +67,26 @@ func (g *group) Commit(ctx context.Context, m Mutation) (Result, error) {
 			return Result{}, context.Cause(ctx)
 		}
 	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		g.sendUntil(ctx, w)
+	}()
+	select {
+	case <-sent:
+	case <-ctx.Done():
+		return Result{}, context.Cause(ctx)
+	}
+	select {
+	case <-w.done:
+		return w.res, w.err
+	case <-ctx.Done():
+		return Result{}, context.Cause(ctx)
+	}
+}
+
+// sendUntil sends for all who wait until w is answered, and hands its place on.
+func (g *group) sendUntil(ctx context.Context, w *waiter) {
 	for !closed(w.done) {
 		batch := g.take()
 		if len(batch) == 0 {
@@ -74,12 +95,6 @@ func (g *group) Commit(ctx context.Context, m Mutation) (Result, error) {
 		g.send(ctx, batch)
 	}
 	g.handOn()
-	select {
-	case <-w.done:
-		return w.res, w.err
-	case <-ctx.Done():
-		return Result{}, context.Cause(ctx)
-	}
 }
 
 // leave takes a call that does not wait any longer out of the queue. It reports false when the place was

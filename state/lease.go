@@ -265,6 +265,9 @@ func (l *Lease) renewOnce(ctx context.Context, g *Grant) error {
 	if resp.TTL <= 0 {
 		return rpctypes.ErrLeaseNotFound
 	}
+	if mutateTrust {
+		sent = time.Now()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if sent.After(g.sent) { // answers can overtake each other; the newest request's promise counts

@@ -93,7 +93,7 @@ func (s *Store) save(ctx context.Context, o Owned, n Note, value []byte) (Note, 
 			n.Revision = kv.ModRevision
 			return n, nil
 		}
-		if !owner.holds(stands[1]) {
+		if !owner.holds(stands[1]) && !mutateCheckpoint {
 			return n, fmt.Errorf("note of run %s of job %s: %w", o.Run.ID, o.Run.Job, ErrNotOwner)
 		}
 		// The run is ours, so whatever stands there is older: of an earlier attempt, of an earlier run of the job,
@@ -108,12 +108,16 @@ func (s *Store) save(ctx context.Context, o Owned, n Note, value []byte) (Note, 
 
 func (s *Store) noteMutation(o Owned, n Note, value []byte) Mutation {
 	owner := s.isOwner(&o)
-	return Mutation{
+	m := Mutation{
 		Job:  o.Run.Job,
 		If:   []clientv3.Cmp{owner.cmp(), guard{key: n.key, want: n.Revision}.cmp()},
 		Then: []clientv3.Op{clientv3.OpPut(n.key, string(value))},
 		Else: []clientv3.Op{clientv3.OpGet(n.key), clientv3.OpGet(owner.key)},
 	}
+	if mutateCheckpoint {
+		m.If = m.If[1:]
+	}
+	return m
 }
 
 // LoadCheckpoint reads a checkpoint of the job of that creation; ok is false when there is none. What an owner

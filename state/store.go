@@ -255,7 +255,11 @@ func (s *Store) deleteLock(o *Owned) clientv3.Op {
 // has stopped without an end to record. Without it the lock would stay for as long as this instance
 // lives, since an outage of etcd can give the lease behind it its full time again.
 func (s *Store) Unlock(ctx context.Context, o Owned) error {
-	_, err := s.settle(ctx, Mutation{Job: o.Run.Job, If: []clientv3.Cmp{s.isLocked(&o).cmp()}, Then: []clientv3.Op{s.deleteLock(&o)}})
+	m := Mutation{Job: o.Run.Job, If: []clientv3.Cmp{s.isLocked(&o).cmp()}, Then: []clientv3.Op{s.deleteLock(&o)}}
+	if mutateUnlock {
+		m.If = nil
+	}
+	_, err := s.settle(ctx, m)
 	return err
 }
 
@@ -335,12 +339,16 @@ func (s *Store) leaderMay(term Term, run Run, prior, specRev, controlRev int64) 
 	if prior != 0 {
 		taken = ErrNotOwner
 	}
-	return []guard{
+	guards := []guard{
 		{key: term.Key, created: true, want: term.Revision, refused: ErrNotLeading},
 		{key: s.keys.Run(run.Job, run.ID), want: prior, refused: taken},
 		{key: s.keys.Spec(run.Job), want: specRev, refused: ErrSpecChanged},
 		{key: s.keys.Control(run.Job), want: controlRev, refused: ErrControlChanged},
 	}
+	if mutateTerm {
+		return guards[1:]
+	}
+	return guards
 }
 
 // leaderRecovers has the run unlocked, and its job too unless others may run beside it. The job's overlap policy may

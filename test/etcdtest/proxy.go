@@ -108,6 +108,11 @@ func (p *Proxy) Pause(directions ...Direction) {
 	})
 }
 
+// Resume ends a Pause in one direction: what was held there is delivered.
+func (p *Proxy) Resume(d Direction) {
+	p.change(func(f *faults) { f.paused[d] = false })
+}
+
 // Delay holds everything back for d, each way, so that a round trip takes 2d longer. It makes nothing
 // slower but later, and keeps the order. 0, or less, takes it away.
 func (p *Proxy) Delay(d time.Duration) {

@@ -94,6 +94,23 @@ func TestProxyPauseToClient(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
+func TestProxyResumeOfOneDirection(t *testing.T) {
+	t.Parallel()
+	proxied, direct, proxy := behindProxy(t)
+	proxy.Pause(ToClient)
+	first := startPut(t, proxied, "k", "v")
+	require.Eventually(t, func() bool { return get(t, direct, "k") == "v" }, long, poll)
+	proxy.Pause(ToServer)
+	second := startPut(t, proxied, "k", "w")
+	requirePending(t, first)
+	proxy.Resume(ToClient)
+	require.NoError(t, <-first, "the answer is delivered")
+	requirePending(t, second)
+	require.Equal(t, "v", get(t, direct, "k"), "and no further request is")
+	proxy.Heal()
+	require.NoError(t, <-second)
+}
+
 func TestProxyDelay(t *testing.T) {
 	t.Parallel()
 	const delay = 100 * time.Millisecond
