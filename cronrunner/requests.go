@@ -200,15 +200,20 @@ func (t *term) refuse(r state.Standing) effect {
 		default:
 			t.s.retrying("job", err)
 			t.log.Warn("request not answered, trying again", zap.String("job", r.Job), zap.String("request", r.ID), zap.Error(err))
-			time.AfterFunc(maxPause, func() {
-				t.tell(func(t *term) error {
-					if t.standing[r.Key].Revision == r.Revision {
-						t.route(r, false) // the job may be among ours by now
-					}
-					return nil
-				})
-			})
+			t.later(r, func(t *term) { t.route(r, false) }) // the job may be among ours by now
 		}
 		return nil
 	}
+}
+
+// later has a request that could not be answered looked at again after a pause, if it still stands then.
+func (t *term) later(r state.Standing, look func(*term)) {
+	time.AfterFunc(maxPause, func() {
+		t.tell(func(t *term) error {
+			if t.standing[r.Key].Revision == r.Revision {
+				look(t)
+			}
+			return nil
+		})
+	})
 }
