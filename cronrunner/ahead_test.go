@@ -139,6 +139,26 @@ func TestAPauseStopsWhatWasClaimedAhead(t *testing.T) {
 	b.requireNothingLeft("job7")
 }
 
+// The loop hears of a pause before it has the answer to a claim that was made ahead of it.
+func TestAPauseStopsAClaimAheadThatIsAnsweredLater(t *testing.T) {
+	st := newStill(t)
+	j := mustCompile(t, secondly("tick", quick))
+	spec := specOf(j)
+	spec.UID = "u"
+	def, err := st.s.store.Define(t.Context(), st.held, state.Definition{}, spec, state.JobStatus{UID: "u"})
+	require.NoError(t, err)
+	js := &jobState{name: "tick", job: j, def: def}
+	st.jobs["tick"] = js
+	at := time.Now().UTC().Truncate(time.Second).Add(time.Minute) // it begins maxLead after the claim
+	require.True(t, st.s.attempts.reserve())
+	apply := st.claim(j, def, []verdict{{status: state.Running, trigger: state.BySchedule, first: at, last: at, count: 1}}, at)
+	js.pausedSeen = true
+	require.NoError(t, apply(st.term))
+	r := st.waitOver("tick", state.RunID(at))
+	require.Equal(t, state.Canceled, r.Status)
+	require.Equal(t, state.ReasonPaused, r.Reason)
+}
+
 // A change of leader, or a shutdown, between the claim and its second changes nothing: the run has its lock and
 // its owner.
 func TestAChangeOfLeaderAfterAClaimAhead(t *testing.T) {

@@ -419,6 +419,26 @@ func TestAStatusFromBeforeTheNoteIsNotToldAgain(t *testing.T) {
 	require.True(t, js.reload)
 }
 
+// The same of one that is read while the job waits for its turn.
+func TestAStatusFromBeforeTheNoteIsNotToldAgainLater(t *testing.T) {
+	st := newStill(t)
+	js, _ := st.running("bill", st.s.ID())
+	e := &ear{}
+	js.job = mustCompile(t, alerting("bill", quick, Alert{AfterFailures: 1, Notify: e.notify}))
+	js.def.View.Status.Alerting = []state.Incident{{Kind: state.AlertFailing, Run: "x", Untold: true}}
+	js.working = true // so that it is not looked at
+	st.herald.noted["bill"] = js.def.View.Revision
+	st.herald.telling = maxTelling
+	st.owe(js)
+	require.Equal(t, []string{"bill"}, st.herald.queue)
+	js.def.View.Revision--
+	st.herald.telling = 0
+	st.tellNext()
+	require.Zero(t, st.herald.telling)
+	require.Empty(t, st.herald.debts)
+	require.True(t, js.reload)
+}
+
 // What was told and could not be noted down is noted down later, and not told again.
 func TestWhatWasToldIsNotedLater(t *testing.T) {
 	st := newStill(t)

@@ -110,6 +110,33 @@ func TestALateCancelIsTakenAway(t *testing.T) {
 	require.Equal(t, state.Succeeded, b.runs("held")[0].Status)
 }
 
+// The run of a job that is not among ours ends before its owner has heard that it is to be canceled.
+func TestACancelThatARetiredJobsRunHasNotHeardOfIsTakenAway(t *testing.T) {
+	st := newStill(t)
+	js, owned := st.running("gone", "elsewhere")
+	js.job = nil
+	_, err := st.store.Submit(t.Context(), state.Request{Kind: state.AskCancel, Job: "gone", Run: owned.Run.ID})
+	require.NoError(t, err)
+	r, err := st.store.CancelOf(t.Context(), "gone", owned.Run.ID)
+	require.NoError(t, err)
+	st.standing[r.Key] = r
+	require.NoError(t, st.refuse(r)(st.term))
+
+	end := owned.Run
+	end.Status, end.FinishedAt = state.Succeeded, time.Now().UTC()
+	_, err = st.store.Finish(t.Context(), owned, end, js.def.View)
+	require.NoError(t, err)
+	for len(st.standing) > 0 {
+		select {
+		case apply := <-st.done:
+			require.NoError(t, apply(st.term))
+		case <-time.After(patience):
+			require.Fail(t, "nobody looks at it again")
+		}
+	}
+	st.requireNoRequests()
+}
+
 func TestARunThatIsToBeCanceledIsNotResumed(t *testing.T) {
 	st := newStill(t)
 	js, owned := st.running("victim", "gone")

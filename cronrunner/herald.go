@@ -52,18 +52,29 @@ type debt struct {
 // owe has told what is to be told of a job, as its status says.
 func (t *term) owe(js *jobState) {
 	h := t.herald
-	switch st := &js.def.View.Status; {
-	case len(st.Alerting) == 0, js.job == nil, js.def.Broken != nil, h.debts[js.name] != nil:
-	case js.def.View.Revision < h.noted[js.name]: // it was read before that
+	if js.job == nil || js.def.Broken != nil || h.debts[js.name] != nil {
+		return
+	}
+	if _, _, owed := t.owed(js); owed {
+		h.debts[js.name] = &debt{}
+		h.queue = append(h.queue, js.name)
+		t.tellNext()
+	}
+}
+
+// owed is what is to be told next of a job, as its status says. One that was read before something was last noted down
+// says nothing: it is read anew.
+func (t *term) owed(js *jobState) (in state.Incident, kind state.AlertKind, ok bool) {
+	view := &js.def.View
+	switch {
+	case len(view.Status.Alerting) == 0:
+		return state.Incident{}, "", false
+	case view.Revision < t.herald.noted[js.name]:
 		js.reload = true
 		t.enqueue(js)
-	default:
-		if _, _, owed := st.Owed(js.job.alert); owed {
-			h.debts[js.name] = &debt{}
-			h.queue = append(h.queue, js.name)
-			t.tellNext()
-		}
+		return state.Incident{}, "", false
 	}
+	return view.Status.Owed(js.job.alert)
 }
 
 // tellNext begins to tell what waits, as much as may be told at once.
@@ -77,7 +88,7 @@ func (t *term) tellNext() {
 			delete(h.debts, name)
 			continue
 		}
-		in, kind, owed := js.def.View.Status.Owed(js.job.alert)
+		in, kind, owed := t.owed(js)
 		if !owed {
 			delete(h.debts, name)
 			continue

@@ -168,16 +168,18 @@ func (t *term) refuseNext() {
 }
 
 // refuse answers a request for a job that is not among ours: with a record that says so, if it asked for a
-// run. What it wants canceled either has an owner, who hears of it too, or is over.
+// run. What it wants canceled either has an owner, who hears of it too, or is over; an owner who ends it before he hears
+// leaves the request to us.
 func (t *term) refuse(r state.Standing) effect {
 	as := t.s.attempts
 	acted := state.Acted{Standing: r}
 	defs, err := t.s.store.Definitions(as.recording, []string{r.Job})
 	def := defs[r.Job]
+	gone := true
 	switch {
 	case err != nil:
 	case r.Kind == state.AskCancel:
-		_, err = t.dropIfOver(r)
+		gone, err = t.dropIfOver(r)
 	case r.Kind == state.AskBackfill, def.SpecRev == 0, def.Broken != nil:
 		t.log.Warn("request dropped: the job is not among the leader's jobs", zap.String("job", r.Job), zap.String("request", r.ID))
 		_, err = t.s.store.Drop(as.recording, t.held, acted)
@@ -195,20 +197,27 @@ func (t *term) refuse(r state.Standing) effect {
 		switch {
 		case errors.Is(err, state.ErrNotLeading):
 			return err
-		case err == nil, errors.Is(err, state.ErrRequestGone):
+		case err == nil && gone, errors.Is(err, state.ErrRequestGone):
 			t.acted(r, nil, 0)
 		default:
-			t.s.retrying("job", err)
-			t.log.Warn("request not answered, trying again", zap.String("job", r.Job), zap.String("request", r.ID), zap.Error(err))
-			time.AfterFunc(maxPause, func() {
-				t.tell(func(t *term) error {
-					if t.standing[r.Key].Revision == r.Revision {
-						t.route(r, false) // the job may be among ours by now
-					}
-					return nil
-				})
-			})
+			if err != nil {
+				t.s.retrying("job", err)
+				t.log.Warn("request not answered, trying again", zap.String("job", r.Job), zap.String("request", r.ID), zap.Error(err))
+			}
+			t.later(r, func(t *term) { t.route(r, false) }) // the job may be among ours by now
 		}
 		return nil
 	}
+}
+
+// later has a request that could not be answered looked at again after a pause, if it still stands then.
+func (t *term) later(r state.Standing, look func(*term)) {
+	time.AfterFunc(maxPause, func() {
+		t.tell(func(t *term) error {
+			if t.standing[r.Key].Revision == r.Revision {
+				look(t)
+			}
+			return nil
+		})
+	})
 }

@@ -17,16 +17,18 @@ func (t *term) askedToResign(r state.Standing) {
 	t.s.attempts.work.Go(func() {
 		_, err := t.s.store.Drop(t.s.attempts.recording, t.held, state.Acted{Standing: r})
 		t.tell(func(t *term) error {
-			t.acted(r, nil, 0)
 			switch {
 			case errors.Is(err, state.ErrNotLeading):
 				return err
-			case errors.Is(err, state.ErrRequestGone): // withdrawn
-				return nil
-			case err != nil:
-				t.log.Warn("a request to resign could not be answered; it stands until somebody asks again", zap.Error(err))
-				return nil //nolint:nilerr // there is nothing to do
-			case r.Term != t.held.Revision:
+			case errors.Is(err, state.ErrRequestGone): // by an earlier try, whose answer was lost; or withdrawn just now
+			case err != nil: // nobody hears of it if somebody asks again: it stands
+				t.s.retrying("job", err)
+				t.log.Warn("a request to resign could not be answered, trying again", zap.Error(err))
+				t.later(r, func(t *term) { t.askedToResign(r) })
+				return nil //nolint:nilerr // it is tried again
+			}
+			t.acted(r, nil, 0)
+			if r.Term != t.held.Revision {
 				t.log.Info("a request to resign is dropped: it is of another term", zap.Int64("of", r.Term))
 				return nil
 			}

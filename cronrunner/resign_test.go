@@ -1,11 +1,16 @@
 package cronrunner
 
 import (
+	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdcron/etcdcron/leader"
 	"github.com/etcdcron/etcdcron/state"
@@ -56,4 +61,75 @@ func TestResignOfAnotherTerm(t *testing.T) {
 	require.NoError(t, i.Register(h.Job))
 	require.Equal(t, state.ByHand, h.trigger().Trigger, "it still leads")
 	require.True(t, i.leads())
+}
+
+// faultyKV makes a fault of the first transaction that deletes a key under a prefix.
+type faultyKV struct {
+	clientv3.KV
+
+	prefix string
+	fault  func(clientv3.Txn) (*clientv3.TxnResponse, error)
+	made   atomic.Bool
+}
+
+func (kv *faultyKV) Txn(ctx context.Context) clientv3.Txn {
+	return &faultyTxn{Txn: kv.KV.Txn(ctx), kv: kv}
+}
+
+type faultyTxn struct {
+	clientv3.Txn
+
+	kv    *faultyKV
+	meant bool
+}
+
+func (t *faultyTxn) If(cmps ...clientv3.Cmp) clientv3.Txn { t.Txn = t.Txn.If(cmps...); return t }
+func (t *faultyTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Else(ops...); return t }
+
+func (t *faultyTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+	for _, op := range ops {
+		t.meant = t.meant || op.IsDelete() && strings.HasPrefix(string(op.KeyBytes()), t.kv.prefix)
+	}
+	t.Txn = t.Txn.Then(ops...)
+	return t
+}
+
+func (t *faultyTxn) Commit() (*clientv3.TxnResponse, error) {
+	if t.meant && t.kv.made.CompareAndSwap(false, true) {
+		return t.kv.fault(t.Txn)
+	}
+	return t.Txn.Commit()
+}
+
+// A request that stands is not made again, and one that is gone is not heard of again: neither may be forgotten.
+func TestResignWhenEtcdIsInTrouble(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]func(clientv3.Txn) (*clientv3.TxnResponse, error){
+		"refused": func(clientv3.Txn) (*clientv3.TxnResponse, error) {
+			return nil, rpctypes.ErrAuthOldRevision // somebody has changed a role
+		},
+		"answer lost": func(txn clientv3.Txn) (*clientv3.TxnResponse, error) {
+			_, _ = txn.Commit()
+			return nil, context.DeadlineExceeded
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			client := b.cluster.Client(t)
+			kv := &faultyKV{KV: client.KV, prefix: b.store.Keys().Requests() + "resign/", fault: fault}
+			client.KV = kv
+			i := b.startOn(client, Config{InstanceID: "a"}, Job{Name: "a", Schedule: "0 0 1 1 *", Handler: quick})
+			i.waitLeading()
+			info, err := i.Elector().Leader(t.Context())
+			require.NoError(t, err)
+			_, err = b.store.AskToResign(t.Context(), state.Term{Key: info.Key, Revision: info.Term}, "ann", "")
+			require.NoError(t, err)
+			i.waitFor(func(ev Event) bool {
+				e, ok := ev.(Deposed)
+				return ok && e.Term == info.Term && errors.Is(e.Cause, leader.ErrResigned)
+			})
+			require.True(t, kv.made.Load())
+			i.stop()
+		})
+	}
 }

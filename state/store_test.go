@@ -532,3 +532,24 @@ func TestAClaimWritesWhatComesBeforeIt(t *testing.T) {
 	_, _, err = f.Claim(t.Context(), c)
 	require.ErrorContains(t, err, "not over")
 }
+
+// What becomes of the scheduled times before a run was decided on what ran then.
+func TestAClaimWithWhatComesBeforeItIsDecidedOnWhatRuns(t *testing.T) {
+	f := setup(t)
+	c := f.claimOf(0)
+	c.Shared = true
+	owned, view, err := f.Claim(t.Context(), c)
+	require.NoError(t, err)
+	_, err = f.Finish(t.Context(), owned, succeeded(owned.Run), view)
+	require.NoError(t, err)
+
+	c = f.claimOf(2)
+	c.Shared, c.View = true, view
+	c.Before = []Run{{Job: testJob, ID: RunID(f.at.Add(time.Minute)), Trigger: ByCatchUp, ScheduledAt: f.at.Add(time.Minute), Status: Missed}}
+	_, _, err = f.Claim(t.Context(), c)
+	require.ErrorIs(t, err, ErrStatusReplaced)
+	c.Before = nil
+	_, view, err = f.Claim(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, []string{c.Run.ID}, view.Status.Live)
+}

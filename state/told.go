@@ -37,13 +37,16 @@ func (s *Store) MarkTold(ctx context.Context, t Told) (View, error) {
 // incidents. Errors: ErrLocked when the lock is not ours any more; otherwise as MarkTold.
 func (s *Store) Overrun(ctx context.Context, o Owned, since time.Time, view View) (_ View, opened bool, err error) {
 	ours := guard{key: s.lockKey(&o.Run, o.Shared), created: true, want: o.Locked, refused: ErrLocked}
-	return s.amend(ctx, o.Run.Job, o.UID, ours, view, func(st JobStatus) JobStatus {
+	view, changed, err := s.amend(ctx, o.Run.Job, o.UID, ours, view, func(st JobStatus) JobStatus {
 		return st.overrunning(o.Alert, o.Run.ID, since)
 	})
+	said := Incident{Kind: AlertOverrun, Run: o.Run.ID}
+	return view, changed && slices.ContainsFunc(view.Status.Alerting, func(in Incident) bool { return in.same(&said) }), err
 }
 
 // amend changes the incidents in a job's status and nothing else, if g holds: no run goes a step. changed is false
-// when change had nothing to change. It is sent again until it is known, so change must have nothing to change in
+// when change had nothing to change from the first; if it has nothing to change any more, an earlier try has landed, or
+// what others have changed left it nothing. It is sent again until it is known, so change must have nothing to change in
 // what it has changed already.
 func (s *Store) amend(ctx context.Context, job, uid string, g guard, view View, change func(JobStatus) JobStatus) (_ View, changed bool, err error) {
 	statusKey := s.keys.Status(job)

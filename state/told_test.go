@@ -171,3 +171,25 @@ func TestAbandonedRunsAreIncidents(t *testing.T) {
 	require.True(t, view.Status.Alerts(AlertFailing))
 	require.False(t, view.Status.Alerts(AlertOverrun))
 }
+
+// The sixth of a job's runs that go on for too long, which knows the status from before the others said so.
+func TestAnOverrunThatIsOneTooManyIsNotOpened(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	view := f.def.View
+	var all []Owned
+	for i := range maxOverruns + 1 {
+		c := f.claimOf(i)
+		c.Shared, c.View = true, view
+		owned, now, err := f.Claim(t.Context(), c)
+		require.NoError(t, err)
+		owned.Alert = &AlertSpec{Overrun: Duration(time.Minute)}
+		all, view = append(all, owned), now
+	}
+	for i, owned := range all {
+		_, opened, err := f.Overrun(t.Context(), owned, f.at, view)
+		require.NoError(t, err)
+		require.Equal(t, i < maxOverruns, opened)
+	}
+	require.Len(t, f.status().Alerting, maxOverruns)
+}
