@@ -128,6 +128,23 @@ func TestSlowBodies(t *testing.T) {
 	})
 }
 
+// Who is refused and has more to send, so that its connection stays for a while, keeps nobody out.
+func TestRefusedBodies(t *testing.T) {
+	t.Parallel()
+	s := alone(t)
+	for range 600 { // more than there may be connections
+		conn, err := net.Dial("tcp", s.url[len("http://"):])
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = io.WriteString(conn, "POST /nowhere HTTP/1.1\r\nHost: evil.test\r\nContent-Length: 1000\r\n\r\n")
+		require.NoError(t, err)
+	}
+	for range 10 {
+		s.web.CloseIdleConnections()
+		require.Equal(t, 200, s.get("/livez").status)
+	}
+}
+
 // idleConnections is how many are opened, if this process may have so many.
 const idleConnections = 10_000
 

@@ -54,7 +54,7 @@ func (s *Server) Handler() http.Handler {
 		newProblem(http.StatusForbidden, codeForbidden, "a page of another origin may not change anything here",
 			"use this server's own page, or a client that is no browser").write(w)
 	}))
-	return harden(s.guard(origin.Handler(inJSON(s.routes()))))
+	return s.crowd.seated(harden(s.guard(origin.Handler(inJSON(s.routes())))))
 }
 
 // harden is what holds for every answer.

@@ -43,6 +43,7 @@ type Server struct {
 	log  *zap.Logger
 	http *http.Server
 
+	crowd   *crowd
 	etcd    atomic.Pointer[backend] // nil until etcd is reached
 	reading chan struct{}           // a place for each read of etcd at once
 	asking  chan struct{}           // and for each change
@@ -64,7 +65,7 @@ func New(cfg Config) *Server {
 		cfg.Logger = zap.NewNop()
 	}
 	s := &Server{
-		cfg: cfg, log: cfg.Logger,
+		cfg: cfg, log: cfg.Logger, crowd: newCrowd(maxConnections),
 		reading: make(chan struct{}, maxReads), asking: make(chan struct{}, maxChanges),
 		closing: make(chan struct{}),
 	}
@@ -79,7 +80,8 @@ func New(cfg Config) *Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ConnState:         newCrowd(maxConnections).changed,
+		ConnState:         s.crowd.changed,
+		ConnContext:       withConn,
 		ErrorLog:          errorLog,
 	}
 	return s
