@@ -8,8 +8,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/etcdcron/etcdcron/internal/httpapi/web"
 )
 
 // Access says who may do what. A nil Access lets everybody do everything.
@@ -54,6 +57,7 @@ type caller struct {
 	from    string // its address
 	mayAsk  bool   // for changes
 	checked bool   // it has shown something
+	session bool   // which was the cookie of a session on the web page
 }
 
 // String is how a caller is put on record.
@@ -83,6 +87,15 @@ func (a *Access) identify(r *http.Request) (c caller, ok bool) {
 		}
 		return c, false
 	}
+	now := time.Now()
+	switch {
+	case a.operator.sealed(r, now):
+		c.name, c.mayAsk, c.session = "operator token", true, true
+		return c, true
+	case a.reader.sealed(r, now):
+		c.name, c.session = "reader token", true
+		return c, true
+	}
 	if a.certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		c.name, c.mayAsk = "certificate "+r.TLS.PeerCertificates[0].Subject.CommonName, true
 		return c, true
@@ -98,20 +111,21 @@ func callerOf(r *http.Request) caller {
 	return c
 }
 
-// guard lets nobody through who may not do what he asks for. Probes are for everybody.
+// guard lets nobody through who may not do what he asks for. Probes are for everybody, and so is the page to sign in.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/livez" || r.URL.Path == "/readyz" {
+		if r.URL.Path == "/livez" || r.URL.Path == "/readyz" || s.cfg.Access.takesTokens() && web.WithoutSession(r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		c, ok := s.cfg.Access.identify(r)
 		switch {
+		case !ok && s.cfg.Access.takesTokens() && web.SignIn(w, r): // a browser is shown where to
 		case !ok:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="etcdcron"`)
 			newProblem(http.StatusUnauthorized, codeUnauthorized, "this needs a token, or a client certificate",
 				"send the header Authorization: Bearer TOKEN").write(w)
-		case !c.mayAsk && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		case !c.mayAsk && r.URL.Path != "/sign-out" && r.Method != http.MethodGet && r.Method != http.MethodHead:
 			newProblem(http.StatusForbidden, codeForbidden, "with this token one may only read", "the operator's token allows changes").write(w)
 		case !c.checked && onLoopback(r) && !s.isOurs(r.Host):
 			newProblem(http.StatusForbidden, codeForbidden, "this server is not known as "+r.Host,

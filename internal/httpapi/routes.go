@@ -16,7 +16,7 @@ const (
 
 var errNoEtcd = errors.New("this instance has not reached etcd yet")
 
-// routes is every path there is. The web page at / has its place here.
+// routes is every path there is.
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", live)
@@ -44,6 +44,7 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("POST /v1/jobs/{job}/runs/{run}/cancel", s.change(cancel))
 	mux.HandleFunc("POST /v1/jobs/{job}/runs/{run}/retry", s.change(retry))
 	mux.HandleFunc("POST /v1/leader/resign", s.change(resign))
+	s.mountPages(mux)
 	return mux
 }
 

@@ -65,7 +65,8 @@ func TestRoutes(t *testing.T) {
 		{"no debug routes", leads, "GET", "/debug/pprof/", 404, ""},
 		{"without etcd", leads, "GET", "/v1/jobs", 503, `{"error":{"code":"unavailable","message":"this instance has not reached etcd yet"`},
 		{"events without etcd", leads, "GET", "/v1/events", 503, `"code":"unavailable"`},
-		{"no page yet", leads, "GET", "/", 404, `{"error":{"code":"no_route","message":"there is nothing at /"`},
+		{"no such path", leads, "GET", "/nowhere", 404, `{"error":{"code":"no_route","message":"there is nothing at /nowhere"`},
+		{"the page without etcd", leads, "GET", "/", 503, "<!doctype html>"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
