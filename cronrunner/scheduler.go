@@ -205,6 +205,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	leases := state.NewLeases(s.store, state.NewLessor(s.client))
 	s.attempts = newAttempts(s, leases)
 	s.mu.Unlock()
+	defer s.store.Wait()
 	defer leases.Close()
 	defer context.AfterFunc(ctx, s.attempts.stopping)()
 

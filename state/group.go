@@ -33,7 +33,8 @@ type group struct {
 
 	mu      sync.Mutex
 	queue   []*waiter
-	sending int // places taken
+	sending int                    // places taken
+	orphans map[chan struct{}]bool // senders whose callers have given up
 }
 
 // waiter is a call of Commit.
@@ -68,13 +69,14 @@ func (g *group) Commit(ctx context.Context, m Mutation) (Result, error) {
 		}
 	}
 	sent := make(chan struct{})
-	go func() {
-		defer close(sent)
+	go func() { // waited for here, or by wait
+		defer g.left(sent)
 		g.sendUntil(ctx, w)
 	}()
 	select {
 	case <-sent:
 	case <-ctx.Done():
+		g.leaveTo(sent)
 		return Result{}, context.Cause(ctx)
 	}
 	select {
@@ -82,6 +84,43 @@ func (g *group) Commit(ctx context.Context, m Mutation) (Result, error) {
 		return w.res, w.err
 	case <-ctx.Done():
 		return Result{}, context.Cause(ctx)
+	}
+}
+
+// leaveTo leaves a sender alone that has not ended.
+func (g *group) leaveTo(sent chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if closed(sent) {
+		return
+	}
+	if g.orphans == nil {
+		g.orphans = make(map[chan struct{}]bool)
+	}
+	g.orphans[sent] = true
+}
+
+// left notes that a sender has ended.
+func (g *group) left(sent chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(sent)
+	delete(g.orphans, sent)
+}
+
+// wait returns when no sender is left alone.
+func (g *group) wait() {
+	for {
+		var next chan struct{}
+		g.mu.Lock()
+		for sent := range g.orphans {
+			next = sent
+		}
+		g.mu.Unlock()
+		if next == nil {
+			return
+		}
+		<-next
 	}
 }
 

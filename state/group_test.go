@@ -201,8 +201,9 @@ func TestGroupASenderThatGivesUp(t *testing.T) {
 	_, err := g.Commit(ctx, put("job", "key"))
 	require.ErrorIs(t, err, enough)
 
-	close(shut.open)
-	require.Eventually(t, func() bool { return f.get("key") == "job" }, 10*time.Second, time.Millisecond, "what was sent goes on")
+	time.AfterFunc(10*time.Millisecond, func() { close(shut.open) })
+	g.wait()
+	require.Equal(t, "job", f.get("key"), "what was sent goes on")
 	requireIdle(t, g)
 }
 

@@ -30,6 +30,7 @@ type Store struct {
 	client    *clientv3.Client
 	keys      Keys
 	committer Committer
+	group     *group // the committer, but in tests of its faults
 	timeout   time.Duration
 	retryHook RetryHook
 	log       *zap.Logger
@@ -46,10 +47,12 @@ func NewStore(client *clientv3.Client, keys Keys, cfg StoreConfig) *Store {
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
 	}
+	g := &group{kv: client, timeout: cfg.Timeout, hook: cfg.Hook}
 	return &Store{
 		client:    client,
 		keys:      keys,
-		committer: &group{kv: client, timeout: cfg.Timeout, hook: cfg.Hook},
+		committer: g,
+		group:     g,
 		timeout:   cfg.Timeout,
 		retryHook: cfg.RetryHook,
 		log:       cfg.Logger,
@@ -60,6 +63,10 @@ func NewStore(client *clientv3.Client, keys Keys, cfg StoreConfig) *Store {
 func (s *Store) backoff(operation string, limit time.Duration) *backoff {
 	return &backoff{operation: operation, hook: s.retryHook, next: retryFloor, limit: limit}
 }
+
+// Wait returns when no write is on its way any more whose caller has given it up, which takes about the timeout of a
+// call at most.
+func (s *Store) Wait() { s.group.wait() }
 
 // Keys are the keys of the store's namespace.
 func (s *Store) Keys() Keys { return s.keys }
