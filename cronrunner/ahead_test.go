@@ -159,6 +159,24 @@ func TestAPauseStopsAClaimAheadThatIsAnsweredLater(t *testing.T) {
 	require.Equal(t, state.ReasonPaused, r.Reason)
 }
 
+// A lock that nothing explains and that a claim ahead has found says nothing of the time when the job is due.
+func TestALockThatAClaimAheadHasFoundMayBeGoneWhenItIsDue(t *testing.T) {
+	st := newStill(t)
+	j := mustCompile(t, secondly("tick", quick))
+	spec := specOf(j)
+	spec.UID = "u"
+	at := time.Now().UTC().Truncate(time.Second).Add(time.Minute)
+	def, err := st.s.store.Define(t.Context(), st.held, state.Definition{}, spec, state.JobStatus{UID: "u", Cursor: at.Add(-time.Second)})
+	require.NoError(t, err)
+	js := &jobState{name: "tick", job: j, def: def, ahead: at}
+	st.jobs["tick"] = js
+	unlock := st.lockByHand("tick")
+	require.True(t, st.s.attempts.reserve())
+	require.NoError(t, st.nextBurst(js, at.Add(-time.Second)).op()(st.term))
+	unlock()
+	require.True(t, st.nextTask(js, at).claims)
+}
+
 // A change of leader, or a shutdown, between the claim and its second changes nothing: the run has its lock and
 // its owner.
 func TestAChangeOfLeaderAfterAClaimAhead(t *testing.T) {

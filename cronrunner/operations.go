@@ -18,7 +18,7 @@ import (
 // becomes of the scheduled times before: the last verdict is the run. The slot was reserved; it is given back unless a
 // handler starts.
 func (t *term) claim(j *job, def state.Definition, verdicts []verdict, at time.Time) effect {
-	last := len(verdicts) - 1
+	last, ahead := len(verdicts)-1, at.After(t.now())
 	now := t.now().UTC().Truncate(time.Millisecond)
 	claim := state.Claim{Run: verdicts[last].record(j, t.s.self.ID, t.held.Revision, at.UTC().Truncate(time.Millisecond))}
 	for _, v := range verdicts[:last] {
@@ -36,7 +36,7 @@ func (t *term) claim(j *job, def state.Definition, verdicts []verdict, at time.T
 			t.s.attempts.stopUnbegun(j.Name, errPaused)
 		}
 		if errors.Is(err, state.ErrLocked) {
-			js.locked, err = true, nil // by a run that the status does not know; decide anew
+			js.locked, err = !ahead, nil // by a run that the status does not know; decide anew, or when it is due
 		}
 		if errors.Is(err, state.ErrRunExists) && last > 0 {
 			js.apart = true // to find out which of them has a record

@@ -104,9 +104,10 @@ type Owned struct {
 
 // Claim makes the run ours and locks its job, if the term is held, the run has no record or is pending as
 // it was read, the job is not locked, its spec and control are those that the leader decided on, and the
-// request that it acts on still stands. Errors: ErrNotLeading, ErrRunExists, ErrNotOwner, ErrLocked,
-// ErrSpecChanged, ErrControlChanged, ErrRequestGone, ErrLeaseLost; ctx's when the outcome stays unknown. The
-// view is what stands afterwards, also with an error.
+// request that it acts on still stands. Errors: ErrNotLeading, ErrRunExists (also of one of Before), ErrNotOwner,
+// ErrLocked, ErrSpecChanged, ErrControlChanged, ErrRequestGone, ErrLeaseLost; ErrStatusReplaced when something else was
+// decided meanwhile, ErrContended; ctx's when the outcome stays unknown. The view is what stands afterwards, also with
+// an error.
 func (s *Store) Claim(ctx context.Context, c Claim) (Owned, View, error) {
 	if err := step(statusAt(c.Prior), c.Run.Status); err != nil {
 		return Owned{}, c.View, err
