@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -91,6 +93,17 @@ func (e *events) alerts() (kinds []state.AlertKind) {
 		}
 	}
 	return kinds
+}
+
+func (e *events) failedDeliveries() (errs []error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, ev := range e.all {
+		if n, ok := ev.(Notified); ok && n.Err != nil {
+			errs = append(errs, n.Err)
+		}
+	}
+	return errs
 }
 
 func TestFailuresAreToldOnceAndTheirEndToo(t *testing.T) {
@@ -339,6 +352,9 @@ func TestTellingHoldsUpNothing(t *testing.T) {
 	require.NotZero(t, ended.Load(), "the end of the term ends the calls")
 	require.Equal(t, int64(maxTelling), most.Load())
 	require.Zero(t, now.Load())
+	for _, err := range i.events.failedDeliveries() {
+		require.NotEqual(t, context.Canceled.Error(), err.Error(), "the end of the term says nothing of who is told")
+	}
 }
 
 func TestWhoIsToldMayFail(t *testing.T) {
@@ -444,15 +460,24 @@ func TestWhatWasToldIsNotedLater(t *testing.T) {
 	st := newStill(t)
 	js, _ := st.running("bill", st.s.ID())
 	e := &ear{}
-	j := mustCompile(t, alerting("bill", quick, Alert{AfterFailures: 1, Notify: e.notify}))
-	in := state.Incident{Kind: state.AlertFailing, Run: "x", Untold: true}
-	told := state.Told{Term: st.held, Job: "bill", UID: "u", View: js.def.View, Alert: j.alert, Incident: in, Kind: in.Kind}
-	d := st.tellOne(t.Context(), j, told, "")
-	require.NoError(t, d.err)
-	require.Equal(t, "default/bill/failing/x", d.told)
-	d = st.tellOne(t.Context(), j, told, d.told)
-	require.NoError(t, d.err)
+	js.job = mustCompile(t, alerting("bill", quick, Alert{AfterFailures: 1, Notify: e.notify}))
+	js.def.View.Status.Alerting = []state.Incident{{Kind: state.AlertFailing, Run: "x", Untold: true}}
+	kv := &faultyKV{KV: st.s.client.KV, prefix: st.store.Keys().Status("bill"), fault: func(clientv3.Txn) (*clientv3.TxnResponse, error) {
+		return nil, rpctypes.ErrNoSpace
+	}}
+	st.s.client.KV = kv
+	st.owe(js)
+	require.NoError(t, (<-st.done)(st.term))
+	require.True(t, kv.made.Load())
+	require.Equal(t, []string{"default/bill/failing/x"}, e.keys())
+
+	st.herald.debts["bill"].again = time.Now()
+	st.herald.again = time.Now()
+	st.tellAgain()
+	require.NoError(t, (<-st.done)(st.term))
 	require.Len(t, e.keys(), 1)
+	require.False(t, st.status("bill").Alerting[0].Untold)
+	require.Empty(t, st.herald.debts)
 }
 
 func TestNotices(t *testing.T) {

@@ -63,7 +63,7 @@ func TestResignOfAnotherTerm(t *testing.T) {
 	require.True(t, i.leads())
 }
 
-// faultyKV makes a fault of the first transaction that deletes a key under a prefix.
+// faultyKV makes a fault of the first transaction that writes or deletes a key under a prefix.
 type faultyKV struct {
 	clientv3.KV
 
@@ -88,7 +88,7 @@ func (t *faultyTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Else(o
 
 func (t *faultyTxn) Then(ops ...clientv3.Op) clientv3.Txn {
 	for _, op := range ops {
-		t.meant = t.meant || op.IsDelete() && strings.HasPrefix(string(op.KeyBytes()), t.kv.prefix)
+		t.meant = t.meant || !op.IsGet() && strings.HasPrefix(string(op.KeyBytes()), t.kv.prefix)
 	}
 	t.Txn = t.Txn.Then(ops...)
 	return t
