@@ -77,12 +77,12 @@ func (a *Access) identify(r *http.Request) (c caller, ok bool) {
 	c.checked = true
 	if scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		shown = strings.TrimSpace(shown)
-		switch {
-		case a.operator.is(shown):
-			c.name, c.mayAsk = "operator token", true
-			return c, true
+		switch { // a file that now holds the reader's token too makes no operator of readers
 		case a.reader.is(shown):
 			c.name = "reader token"
+			return c, true
+		case a.operator.is(shown):
+			c.name, c.mayAsk = "operator token", true
 			return c, true
 		}
 		return c, false
