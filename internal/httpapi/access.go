@@ -89,11 +89,11 @@ func (a *Access) identify(r *http.Request) (c caller, ok bool) {
 	}
 	now := time.Now()
 	switch {
+	case a.reader.sealed(r, now): // first, as above
+		c.name, c.session = "reader token", true
+		return c, true
 	case a.operator.sealed(r, now):
 		c.name, c.mayAsk, c.session = "operator token", true, true
-		return c, true
-	case a.reader.sealed(r, now):
-		c.name, c.session = "reader token", true
 		return c, true
 	}
 	if a.certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {

@@ -105,6 +105,7 @@ func TestTokenFileBecomesReaders(t *testing.T) {
 	require.Equal(t, 401, s.get("/v1/leader", operator...).status)
 	require.Equal(t, 200, s.get("/v1/leader", reader...).status)
 	require.Equal(t, 403, s.post("/v1/jobs/quick/trigger", "", reader...).status)
+	require.Equal(t, 403, s.post("/v1/jobs/quick/trigger", "", s.enter(readerToken)...).status, "nor with a session")
 }
 
 func TestNewAccess(t *testing.T) {
