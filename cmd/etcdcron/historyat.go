@@ -36,6 +36,9 @@ func (c *cluster) historyAt(ctx context.Context, job string, at moment) error {
 			break
 		}
 	}
+	if len(instants) > 1 && answer.Time.Equal(instants[0]) {
+		c.o.hintf("the clocks of %s show %s twice, and this is about the first; of the second: --at %s", zone, at, instants[1].In(zone).Format(time.RFC3339))
+	}
 	if err := one(c.o, answer, func() error { return c.o.atText(answer, zone, w) }); err != nil {
 		return err
 	}

@@ -77,23 +77,23 @@ func (a *Access) identify(r *http.Request) (c caller, ok bool) {
 	c.checked = true
 	if scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		shown = strings.TrimSpace(shown)
-		switch {
-		case a.operator.is(shown):
-			c.name, c.mayAsk = "operator token", true
-			return c, true
+		switch { // a file that now holds the reader's token too makes no operator of readers
 		case a.reader.is(shown):
 			c.name = "reader token"
+			return c, true
+		case a.operator.is(shown):
+			c.name, c.mayAsk = "operator token", true
 			return c, true
 		}
 		return c, false
 	}
 	now := time.Now()
 	switch {
+	case a.reader.sealed(r, now): // first, as above
+		c.name, c.session = "reader token", true
+		return c, true
 	case a.operator.sealed(r, now):
 		c.name, c.mayAsk, c.session = "operator token", true, true
-		return c, true
-	case a.reader.sealed(r, now):
-		c.name, c.session = "reader token", true
 		return c, true
 	}
 	if a.certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {

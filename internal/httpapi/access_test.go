@@ -93,6 +93,21 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	require.Equal(t, 401, status(readerToken))
 }
 
+// The reader's token in the operator's file lets readers do no more than before.
+func TestTokenFileBecomesReaders(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte(operatorToken), 0o600))
+	s := start(t, withTokens(t, httpapi.Secret{File: file}, httpapi.Secret{Value: readerToken}))
+	reader, operator := []string{"Authorization", "Bearer " + readerToken}, []string{"Authorization", "Bearer " + operatorToken}
+	require.Equal(t, 202, s.post("/v1/jobs/quick/trigger", "", operator...).status)
+	require.NoError(t, os.WriteFile(file, []byte(readerToken), 0o600)) // of another length, so that it is seen to have changed
+	require.Equal(t, 401, s.get("/v1/leader", operator...).status)
+	require.Equal(t, 200, s.get("/v1/leader", reader...).status)
+	require.Equal(t, 403, s.post("/v1/jobs/quick/trigger", "", reader...).status)
+	require.Equal(t, 403, s.post("/v1/jobs/quick/trigger", "", s.enter(readerToken)...).status, "nor with a session")
+}
+
 func TestNewAccess(t *testing.T) {
 	t.Parallel()
 	access, err := httpapi.NewAccess(httpapi.Secret{}, httpapi.Secret{}, false, nil)

@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -29,6 +32,7 @@ type call struct {
 
 	etcd *backend
 	who  caller
+	by   string // who asks as it is put on record; "" before the body was read
 	now  time.Time
 	body io.Reader
 }
@@ -60,10 +64,10 @@ func (s *Server) read(h func(ctx context.Context, c *call) (any, error)) http.Ha
 func (s *Server) change(h func(ctx context.Context, c *call) (outcome, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var done outcome
-		var by string
+		by := callerOf(r).String()
 		err := s.call(w, r, s.asking, func(ctx context.Context, c *call) (err error) {
-			by = c.who.String()
 			done, err = h(ctx, c)
+			by = cmp.Or(c.by, by)
 			return err
 		})
 		log := s.log.With(zap.String("path", r.URL.Path), zap.String("by", by))
@@ -137,11 +141,11 @@ const maxBy = 256
 
 // note is who asks, and why: whom the client names, and what is known of the client itself.
 func (c *call) note(n noted) steer.Note {
-	by := c.who.String()
+	c.by = c.who.String()
 	if n.By != "" {
-		by = state.CutHead(n.By, maxBy) + " (" + by + ")"
+		c.by = state.CutHead(n.By, maxBy) + " (" + c.by + ")"
 	}
-	return steer.Note{By: by, Reason: n.Reason}
+	return steer.Note{By: c.by, Reason: n.Reason}
 }
 
 // decode reads the JSON of the request's body, strictly. Without a body there is nothing to read.
@@ -157,6 +161,10 @@ func (c *call) decode(into any) error {
 			return nil
 		}
 		err = errors.New("there is more than one JSON value")
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // it says so in Go's words
+		field := strings.TrimPrefix(wrong.Field, "noted.") // which is embedded
+		err = fmt.Errorf("%s may not be a JSON %s", cmp.Or(field, "all of it"), wrong.Value)
 	}
 	return &fault.Error{
 		Kind: fault.BadInput, Err: errors.New("the body cannot be read: " + err.Error()), Hint: "GET /v1/openapi.yaml says what it may hold",

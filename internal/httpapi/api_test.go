@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/etcdcron/etcdcron/internal/httpapi"
 	"github.com/etcdcron/etcdcron/internal/inspect"
 	"github.com/etcdcron/etcdcron/state"
 )
@@ -226,6 +229,9 @@ func TestRefusals(t *testing.T) {
 		"unknown field":    {"POST", "/v1/jobs/quick/trigger", `{"arg": {}}`, 400, "bad_input", `unknown field \"arg\"`},
 		"two values":       {"POST", "/v1/jobs/quick/trigger", `{} {}`, 400, "bad_input", "more than one JSON value"},
 		"no JSON":          {"POST", "/v1/jobs/quick/trigger", `x`, 400, "bad_input", "cannot be read"},
+		"a list":           {"POST", "/v1/jobs/quick/trigger", `[]`, 400, "bad_input", "cannot be read: all of it may not be a JSON array"},
+		"odd reason":       {"POST", "/v1/jobs/quick/trigger", `{"reason": {}}`, 400, "bad_input", "cannot be read: reason may not be a JSON object"},
+		"odd argument":     {"POST", "/v1/jobs/quick/trigger", `{"args": {"a": 1}}`, 400, "bad_input", "cannot be read: args may not be a JSON number"},
 		"half a value":     {"POST", "/v1/jobs/quick/trigger", `{`, 400, "bad_input", "cannot be read"},
 		"bad argument":     {"POST", "/v1/jobs/quick/trigger", `{"args": {"a-b": "1"}}`, 400, "bad_input", "use letters, digits and '_'"},
 		"much argument":    {"POST", "/v1/jobs/quick/trigger", `{"args": {"a": "` + strings.Repeat("x", 5000) + `"}}`, 400, "bad_input", "at most 4096"},
@@ -252,6 +258,24 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, 202, s.post("/v1/jobs/quick/trigger", "{}", "Content-Type", "application/json; charset=utf-8").status)
 	got = s.get("/v1/events", "Last-Event-ID", "x")
 	require.Equal(t, 400, got.status)
+}
+
+// The log says of every change who asked for it, also of one that was refused before its body was read.
+func TestChangesAreInTheLog(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.InfoLevel)
+	s := start(t, func(cfg *httpapi.Config) { cfg.Logger = zap.New(core) })
+	require.Equal(t, 200, s.post("/v1/jobs/quick/pause", `{"by": "jo"}`).status)
+	require.Equal(t, 409, s.post("/v1/jobs/quick/trigger", `{"by": "al"}`).status)
+	require.Equal(t, 413, s.post("/v1/jobs/quick/trigger", strings.Repeat(" ", 70_000)).status)
+	require.Equal(t, 415, s.post("/v1/jobs/quick/trigger", "{}", "Content-Type", "text/plain").status)
+	require.Equal(t, 400, s.post("/v1/jobs/quick/trigger", `{`).status)
+	var by []any
+	for _, e := range logs.FilterMessageSnippet("a change was asked for over HTTP").All() {
+		by = append(by, e.ContextMap()["by"])
+	}
+	const plain = "HTTP from 127.0.0.1"
+	require.Equal(t, []any{"jo (" + plain + ")", "al (" + plain + ")", plain, plain, plain}, by)
 }
 
 // Before etcd has answered, and when it does not any more, a client hears so, and when to try again.
