@@ -54,6 +54,18 @@ bench: ## measure etcdcron and others side by side, about 15 minutes; figures go
 screenshots: ## take the pictures of the web page in docs/images (needs chromium)
 	@go -C test/browser test -count=1 -run '^TestScreenshots$$' . -screenshots "$(CURDIR)/docs/images"
 
+DURATION ?= 30m
+SEED ?= 0
+
+.PHONY: soak
+soak: ## chaos for DURATION (30m), by SEED (0 draws one); the report goes to bin/soak.json too
+	@mkdir -p bin
+	go test ./test/chaos -run 'TestSoak$$' -v -count=1 -timeout 0 -chaos.duration $(DURATION) -chaos.seed $(SEED) -chaos.report "$(CURDIR)/bin/soak.json"
+
+.PHONY: mutations
+mutations: ## put each deliberate fault into our own code, and see that the chaos tests catch it
+	go test -tags mutation -run TestEachMutationIsCaught -parallel 2 -count=1 ./test/chaos
+
 .PHONY: fuzz-short
 fuzz-short: ## run each fuzz target for FUZZTIME (10s)
 	@go test -list '^Fuzz' ./... \

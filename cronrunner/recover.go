@@ -299,7 +299,7 @@ func failLost(r state.Run, why string, now time.Time) state.Run {
 // lost: it goes on waiting for its next.
 func nextAttempt(r state.Run, j *job, instance string, term int64, now time.Time) state.Run {
 	if !r.RetryAt.IsZero() {
-		r.Instance, r.Term, r.FencingToken = instance, term, 0
+		r.Instance, r.Term = instance, term
 		return r
 	}
 	r.Attempts = appendAttempt(r.Attempts, state.Attempt{

@@ -415,7 +415,7 @@ func TestARunThatIsCanceledBetweenTwoAttemptsWaitsForNothing(t *testing.T) {
 	st := newStill(t)
 	js, owned := st.running("victim", "gone")
 	next := owned.Run
-	next.Retries, next.RetryAt = 1, time.Now().Add(time.Hour).UTC()
+	next.Retries, next.RetryAt, next.FencingToken = 1, time.Now().Add(time.Hour).UTC(), owned.Revision
 	_, _, err := st.s.store.Retry(t.Context(), owned, next, js.def.View)
 	require.NoError(t, err)
 	st.deleteKey(st.s.store.Keys().Lock("victim"))
@@ -424,4 +424,5 @@ func TestARunThatIsCanceledBetweenTwoAttemptsWaitsForNothing(t *testing.T) {
 	r := st.waitRuns("victim", reached(1, state.Canceled))[0]
 	require.Zero(t, r.RetryAt)
 	require.Contains(t, r.Error, "was lost after attempt 1; canceled by ann")
+	require.Equal(t, owned.Revision, r.FencingToken, "that of its last attempt, not of the write after it")
 }

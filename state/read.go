@@ -90,7 +90,7 @@ func DecodeRun(kv *mvccpb.KeyValue) (Run, error) { return decodeRun(kv) }
 // it, which that write could not know; while it runs, it is the record's own mod revision.
 func decodeRun(kv *mvccpb.KeyValue) (Run, error) {
 	r, err := decode[Run](string(kv.Key), kv.Value)
-	if r.Status == Running {
+	if r.Status == Running && r.RetryAt.IsZero() { // between two attempts it has that of the last, which wrote it down
 		r.FencingToken = kv.ModRevision
 	}
 	return r, err

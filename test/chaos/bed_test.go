@@ -262,7 +262,7 @@ func (b *bed) inputs() map[string]*checker.Input {
 	events, err := workload.ReadHistory(b.dir)
 	require.NoError(b.t, err)
 	events = append(events, b.target.Close()...)
-	leftovers := b.leftovers()
+	leftovers := append(b.orphans(), b.leftovers()...)
 
 	inputs := make(map[string]*checker.Input)
 	for _, sp := range b.populated() {
@@ -286,7 +286,7 @@ func (b *bed) inputs() map[string]*checker.Input {
 			}
 		}
 		for _, key := range leftovers {
-			if strings.HasPrefix(key, sp.store.Keys().Root()) || strings.Contains(key, " lease ") {
+			if strings.HasPrefix(key, sp.store.Keys().Root()) || strings.Contains(key, " lease ") || strings.Contains(key, " process ") {
 				in.Leftovers = append(in.Leftovers, key)
 			}
 		}
@@ -329,6 +329,25 @@ func (b *bed) leftovers() []string {
 				found[state.DefaultPrefix+" lease "+strconv.FormatInt(int64(l.ID), 16)] = true
 			}
 			return slicesOf(found)
+		}
+	}
+}
+
+// orphans are the commands that go on without an instance. The kernel tells of them where there is /proc.
+func (b *bed) orphans() (found []string) {
+	for end := time.Now().Add(b.settings.patience); ; time.Sleep(poll) {
+		found = nil
+		all, err := filepath.Glob("/proc/[0-9]*")
+		require.NoError(b.t, err)
+		for _, proc := range all {
+			exe, _ := os.Readlink(filepath.Join(proc, "exe"))
+			environ, _ := os.ReadFile(filepath.Join(proc, "environ")) // it may have ended
+			if exe == worker() && strings.Contains(string(environ), workload.DirVariable+"="+b.dir+"\x00") {
+				found = append(found, " process "+proc)
+			}
+		}
+		if len(found) == 0 || time.Now().After(end) {
+			return found
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (r *Report) String() string {
 	line("%d attempts, %d retries, %d recoveries, %d checkpoints, %d writes refused", r.Attempts, r.Retries, r.Recoveries, r.Checkpoints, r.Refused)
 	line("longest time in which nothing began: %.3f s", r.LongestGap)
 	line("after the last fault: the first run began after %.3f s, all was settled after %.3f s", r.FirstAfter, r.SettledAfter)
-	line("longest time in which the machine gave an instance no time: %.3f s", r.LongestStall)
+	line("longest time in which an instance got no time from the machine, frozen ones included: %.3f s", r.LongestStall)
 	line("%d violations", len(r.Violations))
 	return b.String()
 }

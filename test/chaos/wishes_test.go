@@ -32,10 +32,11 @@ func (b *bed) ask(ctx context.Context, r *rand.Rand) {
 func (b *bed) wish(ctx context.Context, r *rand.Rand, sp *space) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	job, what, which := sp.jobs[r.IntN(len(sp.jobs))].Name, r.IntN(7), r.IntN(1000)
+	chosen, what, which := &sp.jobs[r.IntN(len(sp.jobs))], r.IntN(7), r.IntN(1000)
 	if r.IntN(2) == 0 { // those of a burst are many
-		job = sp.jobs[r.IntN(min(len(sp.jobs), 15))].Name
+		chosen = &sp.jobs[r.IntN(min(len(sp.jobs), 15))]
 	}
+	job := chosen.Name
 	def, err := sp.store.Job(ctx, job)
 	if err != nil {
 		return
@@ -59,6 +60,9 @@ func (b *bed) wish(ctx context.Context, r *rand.Rand, sp *space) {
 		}
 		ask.Kind, ask.Run = state.AskCancel, runs[which%len(runs)]
 	case 6:
+		if chosen.Work.Max > 2*time.Second { // it would not come to an end
+			return
+		}
 		now := time.Now().Truncate(time.Second)
 		ask.Kind, ask.From, ask.To = state.AskBackfill, now.Add(-8*time.Second), now.Add(-4*time.Second)
 	}
