@@ -31,6 +31,22 @@ type Description struct {
 
 // Describe reads a job with everything around it. Errors as for Lookup.
 func Describe(ctx context.Context, store *state.Store, name string, now time.Time) (*Description, error) {
+	d, err := Brief(ctx, store, name, now)
+	if err != nil {
+		return nil, err
+	}
+	d.Outcomes, err = Outcomes(ctx, store, name, now)
+	return d, err
+}
+
+// Outcomes counts how the runs of a job have ended in the last 24 hours, and in the last 7 days. It may read a week of
+// records.
+func Outcomes(ctx context.Context, store *state.Store, name string, now time.Time) ([]state.Outcomes, error) {
+	return store.Outcomes(ctx, name, now, describedWindows...)
+}
+
+// Brief is Describe without the outcomes, for who asks often.
+func Brief(ctx context.Context, store *state.Store, name string, now time.Time) (*Description, error) {
 	def, err := Lookup(ctx, store, name)
 	if err != nil {
 		return nil, err
@@ -47,13 +63,9 @@ func Describe(ctx context.Context, store *state.Store, name string, now time.Tim
 	if err != nil {
 		return nil, err
 	}
-	outcomes, err := store.Outcomes(ctx, name, now, describedWindows...)
-	if err != nil {
-		return nil, err
-	}
 	d := Description{
 		Definition: def.Spec, Status: def.View.Status, Control: def.Control, Live: live,
-		Requests: requests, Next: []time.Time{}, Runs: append([]state.Run{}, page.Runs...), Outcomes: outcomes,
+		Requests: requests, Next: []time.Time{}, Runs: append([]state.Run{}, page.Runs...), Outcomes: []state.Outcomes{},
 	}
 	outlook, err := OutlookOf(def)
 	switch {

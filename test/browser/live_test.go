@@ -142,6 +142,23 @@ func TestPauseAndCancel(t *testing.T) {
 	shows(ctx, t, "Resume it first.")
 }
 
+// What somebody has begun to write into a form is not taken from him.
+func TestFormsAreKept(t *testing.T) {
+	t.Parallel()
+	ctx := browse(t, 1200, 800)
+	b := serve(t, nil)
+	schedule(t, b)
+	watch(ctx, t, b.url)
+	do(ctx, t, chromedp.Navigate(b.url+"/jobs/billing"))
+	await(ctx, t, `document.getElementById("live").dataset.is === "on"`)
+	do(ctx, t, chromedp.SendKeys(chromedp.CSS(`form[action$="/pause"] input`), "the data"))
+	eval[bool](ctx, t, `document.activeElement.blur() === undefined`)
+	_, err := b.store.Pause(t.Context(), "billing", "jo", "")
+	require.NoError(t, err)
+	await(ctx, t, `document.querySelector("#state .b-paused") !== null`) // the rest of the page tells
+	require.Equal(t, "the data", eval[string](ctx, t, `document.querySelector("form[action$='/pause'] input")?.value ?? ""`))
+}
+
 // Without scripts the pages list, and do what they are asked.
 func TestWithoutScripts(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,10 @@ func TestAccessible(t *testing.T) {
 			eval[bool](ctx, t, `(document.querySelectorAll("details").forEach((d) => { d.open = true; }), true)`)
 			require.Empty(t, eval[[]string](ctx, t, rules), "%s, %s", page, l.name)
 		}
+		do(ctx, t, chromedp.Navigate(b.url+"/cluster"))
+		press(ctx, t, "Look for what is wrong")
+		await(ctx, t, `location.pathname === "/cluster/examine" && document.readyState === "complete"`)
+		require.Empty(t, eval[[]string](ctx, t, rules), "what the doctor says, %s", l.name)
 	}
 }
 

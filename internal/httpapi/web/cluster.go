@@ -24,6 +24,7 @@ type clusterView struct {
 	Instances []instanceRow
 	Members   []memberRow
 	Alarms    []string
+	MayAsk    bool
 }
 
 type leaderView struct {
@@ -46,7 +47,7 @@ type memberRow struct {
 
 func clusterPage(ctx context.Context, v *visit) (content, error) {
 	c := content{template: "cluster", title: v.lang.say("cluster.title"), events: "/v1/events"}
-	var view clusterView
+	view := clusterView{MayAsk: v.who.MayAsk}
 	info, err := leader.Current(ctx, v.client, v.store.Keys())
 	switch {
 	case err == nil:

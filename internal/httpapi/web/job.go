@@ -33,6 +33,8 @@ type jobView struct {
 	Zone        string
 	Policies    []fact
 	Totals      []fact
+	Outcomes    []fact
+	Incidents   []string
 	Plot        *plot
 	From, To    string // what the form for a backfill has in it at first
 
@@ -94,12 +96,15 @@ func jobPage(ctx context.Context, v *visit) (content, error) {
 		return c, err
 	}
 	c.title, c.events = name, "/v1/events?job="+url.QueryEscape(name)
-	d, err := inspect.Describe(ctx, v.store, name, v.now)
+	d, err := inspect.Brief(ctx, v.store, name, v.now)
 	if err != nil {
 		return c, err
 	}
 	view := v.viewOf(d)
 	if err := v.history(ctx, view, name, time.Duration(d.Definition.Timeout)); err != nil {
+		return c, err
+	}
+	if view.Outcomes, err = v.outcomes(ctx, &d.Definition); err != nil {
 		return c, err
 	}
 	c.data = view
@@ -131,6 +136,11 @@ func (v *visit) viewOf(d *inspect.Description) *jobView {
 		if due, err := cronrunner.DueTimes(spec); err == nil {
 			n := int(min(nextTimes, cronrunner.RunsLeft(spec, st)))
 			view.Next = v.times(inspect.Times(due, v.now, n), spec.TimeZone)
+		}
+	}
+	for i := range st.Alerting {
+		if in := &st.Alerting[i]; in.Open() {
+			view.Incidents = append(view.Incidents, v.lang.incident(in, v.now))
 		}
 	}
 	for i := range d.Live {

@@ -177,7 +177,7 @@ func TestJobPage(t *testing.T) {
 	a := s.get("/jobs/a")
 	require.Equal(t, http.StatusOK, a.code)
 	for _, want := range []string{
-		"it waits, at most 5 at once", "at most 3 attempts", "at most 7 of them", "up to 1m; this job is due 20s after", "70 of 1000 runs",
+		"it waits; at most 5 may wait", "at most 3 attempts", "at most 7 of them", "up to 1m; this job is due 20s after", "70 of 1000 runs",
 		"a newer time ran instead", "3 times until " + stamp(at.Add(82*time.Minute)), "exit status 9", "timeout 1h, above this scale", "98.6%",
 		"a newer time ran instead 3", "failing, 1 in a row",
 	} {
@@ -274,6 +274,52 @@ func TestForms(t *testing.T) {
 	}
 
 	require.Equal(t, http.StatusBadRequest, s.post("/jobs/a/pause", url.Values{"reason": {strings.Repeat("x", maxForm)}}).code, "a form has a bound")
+}
+
+func TestExamine(t *testing.T) {
+	t.Parallel()
+	s := open(t, nil)
+	s.job("a", state.JobStatus{NextRunAt: begins})
+	require.Contains(t, s.get("/cluster").body, `action="/cluster/examine"`)
+	a := s.post("/cluster/examine", nil)
+	require.Equal(t, http.StatusOK, a.code, a.body)
+	require.Contains(t, a.body, "nobody leads")
+	require.Contains(t, a.body, "problem")
+	require.Contains(t, a.body, `href="/?lang=zh"`, "a link does not send a form again")
+	s.pages.examining.Lock()
+	require.Equal(t, http.StatusServiceUnavailable, s.post("/cluster/examine", nil).code, "one at a time")
+	s.pages.cfg.Caller = func(*http.Request) Caller { return Caller{Name: "reader token", Known: true} }
+	require.Equal(t, http.StatusForbidden, s.post("/cluster/examine", nil).code, "it writes a key")
+	require.NotContains(t, s.get("/cluster").body, "examine")
+}
+
+// How runs have ended of late takes reading many records, so it is not counted for each page.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	s := open(t, nil)
+	now := begins
+	s.pages.now = func() time.Time { return now }
+	ran := func(at time.Time, status state.RunStatus) {
+		r := succeeded("a", at, 2*time.Second)
+		r.Status = status
+		s.run(r)
+	}
+	s.job("a", state.JobStatus{SucceededTotal: 1, Alerting: []state.Incident{{Kind: state.AlertFailing, Run: "x", Since: begins.Add(-time.Hour), Count: 3}}}, func(spec *state.Spec) {
+		spec.Alert = &state.AlertSpec{AfterFailures: 3, Missed: true, Overrun: state.Duration(time.Hour), Notify: "hooks.example"}
+	})
+	ran(begins.Add(-time.Hour), state.Succeeded)
+	page := s.get("/jobs/a").body
+	require.Contains(t, page, "100% of 1 runs succeeded, mean duration 2s")
+	require.Contains(t, page, "Alert: 3 runs in a row have failed, the last one that was tolerated 1h ago.")
+	require.Contains(t, page, "after 3 failures in a row, when a time is missed, when a run takes longer than 1h; told to hooks.example")
+	ran(begins.Add(-time.Minute), state.Failed)
+	require.Contains(t, s.get("/jobs/a").body, "100% of 1 runs", "as it was counted")
+	now = now.Add(outcomesAge)
+	require.Contains(t, s.get("/jobs/a").body, "50% of 2 runs")
+	for i := range 2 * keptOutcomes {
+		s.pages.outcomes.keep(string(rune(i)), keptOutcome{})
+	}
+	require.LessOrEqual(t, len(s.pages.outcomes.kept), keptOutcomes)
 }
 
 // Who may only read sees no forms, and what he sends is refused.

@@ -60,11 +60,48 @@ func (l language) policies(spec *state.Spec, st *state.JobStatus) []fact {
 		add("checkpoint", l.say("checkpoint.run"))
 	}
 	add("limits", l.say("limits.text", span(spec.Timeout), span(spec.LockTTL), span(spec.Grace)))
+	add("alert", l.alert(spec.Alert))
 	if spec.Jitter > 0 {
 		add("jitter", l.say("jitter.text", span(spec.Jitter), span(spec.Delay)))
 	}
 	add("bounds", l.bounds(spec, st))
 	return all
+}
+
+// alert says when a job alerts, and whom; "" if it never does.
+func (l language) alert(a *state.AlertSpec) string {
+	if a == nil {
+		return ""
+	}
+	var said []string
+	if a.AfterFailures > 0 {
+		said = append(said, l.say("alert.failing", a.AfterFailures))
+	}
+	if a.Missed {
+		said = append(said, l.say("alert.missed"))
+	}
+	if a.Overrun > 0 {
+		said = append(said, l.say("alert.overrun", l.elapsed(time.Duration(a.Overrun))))
+	}
+	text := strings.Join(said, l.say("list.and"))
+	if a.Notify == "" {
+		return text + l.say("alert.quiet")
+	}
+	return text + l.say("alert.told", a.Notify)
+}
+
+// incident says what somebody is to look at.
+func (l language) incident(in *state.Incident, now time.Time) string {
+	switch in.Kind {
+	case state.AlertFailing:
+		return l.say("incident.failing", in.Count, l.relative(in.Since, now))
+	case state.AlertMissed:
+		return l.say("incident.missed", in.Count, stamp(in.Since))
+	case state.AlertOverrun:
+		return l.say("incident.overrun", in.Run, l.relative(in.Since, now))
+	case state.AlertRecovered: // of no incident
+	}
+	return string(in.Kind)
 }
 
 func (l language) bounds(spec *state.Spec, st *state.JobStatus) string {

@@ -42,7 +42,7 @@ func parseTemplates(l language, a *assets) templates {
 	})
 	shared = template.Must(shared.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))
 	all := make(templates)
-	for _, name := range []string{"jobs", "job", "preview", "run", "requested", "cluster", "error", "signin"} {
+	for _, name := range []string{"jobs", "job", "preview", "run", "requested", "cluster", "examined", "error", "signin"} {
 		all[name] = template.Must(template.Must(shared.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
 	}
 	return all
@@ -71,6 +71,9 @@ func (p *Pages) render(w http.ResponseWriter, v *visit, code int, c content) {
 	}
 	other := languages[(int(v.lang)+1)%len(languages)]
 	s.OtherTag, s.OtherLang = other.tag(), inLanguage(v.URL, other)
+	if v.Method != http.MethodGet { // a link cannot send a form again
+		s.OtherLang = inLanguage(&url.URL{Path: "/"}, other)
+	}
 	if said := "said." + v.URL.Query().Get("said"); v.Method == http.MethodGet && knows(said) {
 		s.Said = v.lang.say(said)
 	}

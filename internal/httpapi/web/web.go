@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -53,12 +54,14 @@ type Pages struct {
 	roster    roster
 	strips    *strips
 	paces     *paces
+	outcomes  *outcomes
+	examining sync.Mutex // one at a time
 	now       func() time.Time
 }
 
 // Paths are the patterns of net/http's mux under which the pages are to be found.
 func Paths() []string {
-	return []string{"/{$}", "/jobs/", "/cluster", "/assets/", "/sign-in", "/sign-out"}
+	return []string{"/{$}", "/jobs/", "/cluster", "/cluster/", "/assets/", "/sign-in", "/sign-out"}
 }
 
 // New returns the pages. It starts nothing.
@@ -71,7 +74,7 @@ func New(cfg Config) *Pages {
 	}
 	p := &Pages{
 		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), assets: loadAssets(),
-		places: make(chan struct{}, maxPages), strips: newStrips(), paces: newPaces(), now: time.Now,
+		places: make(chan struct{}, maxPages), strips: newStrips(), paces: newPaces(), outcomes: newOutcomes(), now: time.Now,
 	}
 	for _, l := range languages {
 		p.templates[l] = parseTemplates(l, p.assets)
@@ -87,6 +90,7 @@ func (p *Pages) routes() {
 	p.mux.HandleFunc("GET /jobs/{job}/backfill", p.page(previewPage))
 	p.mux.HandleFunc("GET /jobs/{job}/runs/{run}", p.page(runPage))
 	p.mux.HandleFunc("GET /cluster", p.page(clusterPage))
+	p.mux.HandleFunc("POST /cluster/examine", p.page(examinedPage))
 	p.mux.HandleFunc("POST /jobs/{job}/trigger", p.form(trigger))
 	p.mux.HandleFunc("POST /jobs/{job}/pause", p.form(pause))
 	p.mux.HandleFunc("POST /jobs/{job}/resume", p.form(resume))

@@ -38,6 +38,8 @@
     if (region.contains(document.activeElement)) return true;
     const selected = document.getSelection();
     if (selected && !selected.isCollapsed && selected.containsNode(region, true)) return true;
+    if (region.querySelector("details[open]")) return true;
+    if ([...region.querySelectorAll("input")].some((input) => input.value !== input.defaultValue)) return true;
     return region.matches(":hover") && region.querySelector("a, button, input, select, summary") !== null;
   }
 
