@@ -175,9 +175,9 @@ func (as *attempts) awaitStart(x *execution, at time.Time) {
 
 // letOthersBegin waits until all runs have begun that are due with this one. To write its end takes a part of the
 // machine that they need now, and a burst of short runs would put off its own last ones by all the writes of its
-// first.
+// first. One that was canceled before it was due has no others to wait for.
 func (as *attempts) letOthersBegin(x *execution) {
-	if x.departure != nil {
+	if x.departure != nil && isClosed(x.departure.due) {
 		<-x.departure.left
 	}
 }

@@ -240,6 +240,7 @@ func TestWhatIsDueTogetherBeginsBeforeTheEndsOfItsFirstAreWritten(t *testing.T) 
 		}()
 		canceled.cancel(errPaused)
 		as.awaitStart(canceled, at)
+		as.letOthersBegin(canceled)
 		require.True(t, time.Now().Before(at), "a run that is canceled does not wait")
 
 		time.Sleep(time.Second + maxDeparture/2)
