@@ -36,10 +36,10 @@ const (
 	by       = "chaos"
 )
 
-// Everything that /metrics says of a job is what its records say, after a time in which leaders resign and are
+// Everything that /metrics, the API and describe say of a job is what its records say, after a time in which leaders resign and are
 // killed, connections are cut and fall silent, etcd restarts, and runs fail, panic, are retried, replaced, paused,
 // triggered and canceled.
-func TestMetricsSayWhatTheRecordsSay(t *testing.T) {
+func TestWhatIsShownIsWhatTheRecordsSay(t *testing.T) {
 	t.Parallel()
 	c := newChaos(t)
 	for i := range seats {
@@ -322,6 +322,7 @@ func (c *chaos) compare() {
 		}
 		in.seen.mu.Unlock()
 	}
+	shown := c.shown()
 	var ends, lost, untouched int
 	for _, job := range c.jobs {
 		runs, err := tally.Read(t.Context(), c.client, c.keys, job)
@@ -329,6 +330,7 @@ func (c *chaos) compare() {
 		def, err := c.store.Job(t.Context(), job)
 		require.NoError(t, err)
 		require.Empty(t, tally.Differences(def.View.Status, runs), job)
+		shown.compare(job, runs)
 
 		observed := make([]state.Run, 0, len(runs))
 		for _, r := range runs {
