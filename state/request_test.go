@@ -40,7 +40,7 @@ func (f *fixture) standing(r Request) Standing {
 func TestARequestIsActedOnOnce(t *testing.T) {
 	f := setup(t)
 	r := f.mustSubmit(Request{Kind: AskTrigger, By: "ann", Args: map[string]string{"day": "2026-11-29"}})
-	require.Regexp(t, `^\d{8}T\d{6}Z-m[a-z0-9]{6}$`, r.ID)
+	require.Regexp(t, `^\d{8}T\d{6}Z-m[a-z0-9]{8}$`, r.ID)
 	claim := f.claimOf(0)
 	claim.Run.ID, claim.Run.Trigger = r.ID, ByHand
 	claim.Acted = &Acted{Standing: f.standing(r)}
@@ -167,17 +167,20 @@ func TestRequestsMadeAtOnceAllStand(t *testing.T) {
 	f := setup(t)
 	const n = 200
 	var wg sync.WaitGroup
-	ids := make(chan string, n)
+	ids, errs := make(chan string, n), make(chan error, n)
 	for range n {
 		wg.Go(func() {
 			r, err := f.Submit(t.Context(), Request{Kind: AskTrigger, Job: testJob})
-			if err == nil {
-				ids <- r.ID
-			}
+			ids <- r.ID
+			errs <- err
 		})
 	}
 	wg.Wait()
 	close(ids)
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err)
+	}
 	seen := map[string]bool{}
 	for id := range ids {
 		seen[id] = true

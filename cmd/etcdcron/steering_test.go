@@ -175,7 +175,7 @@ func TestTrigger(t *testing.T) {
 
 	got := s.call("trigger", sayer, "--arg", "b=x=y", "--arg", "a=", "--by", "jo", "--follow")
 	require.Zero(t, got.code, got.stderr)
-	require.Regexp(t, "^args map\\[a: b:x=y\\]\n\uFFFD\\[2Jof manual\nsayer \\d{8}T\\d{6}Z-m\\w{6} succeeded: it took \\S+\n$", got.stdout)
+	require.Regexp(t, "^args map\\[a: b:x=y\\]\n\uFFFD\\[2Jof manual\nsayer \\d{8}T\\d{6}Z-m\\w{8} succeeded: it took \\S+\n$", got.stdout)
 
 	var record state.Run
 	read(t, s.call("trigger", sayer, "--follow", "-o", "json", "--by", "jo"), &record)
@@ -336,7 +336,7 @@ func TestRetry(t *testing.T) {
 
 	got := s.call("retry", sayer, first.ID)
 	require.Zero(t, got.code)
-	require.Regexp(t, `^sayer \S+-r\w{6} (running|succeeded)\n$`, got.stdout)
+	require.Regexp(t, `^sayer \S+-r\w{8} (running|succeeded)\n$`, got.stdout)
 }
 
 func TestPauseAndResume(t *testing.T) {
@@ -400,7 +400,7 @@ Mon 2026-01-05 00:00:00 \+00:00  2026-01-05T00:00:00Z  \w+ ago
 	}
 	got = f.end(t)
 	require.Zero(t, got.code, got.stderr)
-	require.Regexp(t, `^hourly \S+-b\w{6} done: 3 runs, 3 succeeded\n$`, got.stdout)
+	require.Regexp(t, `^hourly \S+-b\w{8} done: 3 runs, 3 succeeded\n$`, got.stdout)
 	require.Regexp(t, `^backfill \S+ of 3 scheduled times, from 2026-01-05T01:00:00Z to 2026-01-05T03:00:00Z\n1 of 3 begun, `, got.stderr)
 	_, suffix, _ := strings.Cut(strings.Fields(got.stdout)[1], "-")
 	run := s.run(hourly, "20260105T020000Z-"+suffix)
