@@ -6,6 +6,7 @@
 //	GET  /v1/jobs, /v1/jobs/{job}, …               what there is; openapi.yaml says all of it
 //	POST /v1/jobs/{job}/trigger, …                 ask for something
 //	GET  /v1/events                                what changes, as it does
+//	GET  /, /jobs/{job}, /cluster, …               the same for people: the pages of package web
 //
 // Every instance answers all of it, leading or not: what is asked about is read from etcd (package inspect), and what
 // is asked for is written there (package steer), for whoever leads. A follower is as ready as the leader: it takes

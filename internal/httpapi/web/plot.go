@@ -76,7 +76,7 @@ func (l language) plotOf(points []point, timeout time.Duration) *plot {
 	case limit <= top:
 		p.Timeout = &plotLine{Y: y(limit), Text: l.say("job.timeout_line", l.millis(limit))}
 	default:
-		p.Timeout = &plotLine{Y: plotTop / 2, Text: l.say("job.timeout_above", l.millis(limit))}
+		p.Timeout = &plotLine{Y: plotTop * 3 / 4, Text: l.say("job.timeout_above", l.millis(limit))}
 	}
 	// Bars are as wide as sixty are, at least, and not so wide that three look like a wall.
 	room := min(plotRight/max(len(points), 1), 24)

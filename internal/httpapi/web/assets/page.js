@@ -79,9 +79,9 @@
     return all;
   }
 
-  // Changes come in bursts. One fetch answers for all that came while the last one was on its way, and there is a
-  // second between two at least.
-  const rest = 1000;
+  // Changes come in bursts. One fetch answers for all that came while the last one was on its way, and between two there
+  // is a second at least, and more when the server takes long.
+  const rest = 1000, restsPerAnswer = 5;
   let paused = false, wanted = false, fetching = false, again = 0;
 
   async function refresh() {
@@ -95,13 +95,14 @@
       address.searchParams.delete("said");
       const response = await fetch(address, { headers: { "X-Fragment": "main" }, redirect: "error", signal: AbortSignal.timeout(15000) });
       compareClocks(response, sent);
+      if (response.status === 401) location.reload(); // the session is over: this leads to where one signs in
       if (response.ok && !take(await response.text())) wanted = true;
       if (main.querySelector("[data-unread]")) wanted = true;
     } catch {
       wanted = true; // the server has gone for a moment
     }
     clearTimeout(again);
-    again = setTimeout(() => { fetching = false; if (wanted) refresh(); }, rest);
+    again = setTimeout(() => { fetching = false; if (wanted) refresh(); }, Math.max(rest, restsPerAnswer * (Date.now() - sent)));
   }
 
   const button = document.getElementById("live");
@@ -113,6 +114,7 @@
     button.dataset.is = word;
     button.setAttribute("aria-pressed", String(!paused));
     const text = button.dataset[{ on: "liveOn", paused: "livePaused", lost: "liveLost" }[word]];
+    button.setAttribute("aria-label", button.dataset.label + ": " + text);
     const what = button.querySelector(".what");
     if (what.textContent !== text) what.textContent = text;
   }
