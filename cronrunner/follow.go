@@ -3,6 +3,7 @@ package cronrunner
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -38,21 +39,28 @@ func (s *Scheduler) follow(ctx context.Context) {
 	}
 }
 
-// compareSoon compares our jobs with the leader's once it has settled, unless ctx ends before.
+// compareSoon compares our jobs with the leader's once it has settled, unless ctx ends before. If etcd does not answer
+// it tries again, since nothing else would tell.
 func (s *Scheduler) compareSoon(ctx context.Context, leader string) {
-	timer := time.NewTimer(settleTime)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(settleTime + rand.N(settleTime/5)):
+		}
+		missing, different, err := s.compare(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.retrying("read", err)
+			continue
+		case len(missing)+len(different) > 0:
+			s.log.Warn("the leader has other jobs than this instance: what only this one has does not run, what differs runs as the leader has it",
+				zap.String("leader", leader), zap.Strings("only_here", missing), zap.Strings("different", different))
+		}
 		return
-	case <-timer.C:
 	}
-	missing, different, err := s.compare(ctx)
-	if err != nil || len(missing)+len(different) == 0 {
-		return // if etcd does not answer, the next change of leader is another occasion
-	}
-	s.log.Warn("the leader has other jobs than this instance: what only this one has does not run, what differs runs as the leader has it",
-		zap.String("leader", leader), zap.Strings("only_here", missing), zap.Strings("different", different))
 }
 
 // compare names our jobs that the leader does not have, and those that it has in another form.

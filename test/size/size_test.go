@@ -24,23 +24,30 @@ func seeded(tb testing.TB, n Amount) (look func(args ...string) []byte) {
 	tb.Helper()
 	bin, err := command.Build("../..", filepath.Join(tb.TempDir(), "bin"))
 	require.NoError(tb, err)
-	etcd := etcdtest.Start(tb, etcdtest.WithConfig(func(cfg *embed.Config) { cfg.QuotaBackendBytes = 8 << 30 }))
-	client := etcd.Client(tb)
-	keys, err := state.NewKeys("", "")
-	require.NoError(tb, err)
-	require.NoError(tb, Seed(tb.Context(), client, keys, n, time.Now()))
-	found, err := client.Get(tb.Context(), keys.Root(), clientv3.WithPrefix(), clientv3.WithCountOnly())
-	require.NoError(tb, err)
-	require.EqualValues(tb, n.Jobs*(n.Records+2), found.Count)
+	endpoint, _, _ := seededEtcd(tb, n)
 	return func(args ...string) []byte {
 		cmd := exec.Command(bin, args...)
-		cmd.Env = append(cmd.Environ(), "ETCDCRON_ENDPOINTS="+etcd.Endpoints()[0])
+		cmd.Env = append(cmd.Environ(), "ETCDCRON_ENDPOINTS="+endpoint)
 		out, err := cmd.Output()
 		if args[0] != "doctor" { // which finds that nobody leads
 			require.NoError(tb, err, "%v", args)
 		}
 		return out
 	}
+}
+
+// seededEtcd is an etcd with n in it.
+func seededEtcd(tb testing.TB, n Amount) (endpoint string, client *clientv3.Client, keys state.Keys) {
+	tb.Helper()
+	etcd := etcdtest.Start(tb, etcdtest.WithConfig(func(cfg *embed.Config) { cfg.QuotaBackendBytes = 8 << 30 }))
+	client = etcd.Client(tb)
+	keys, err := state.NewKeys("", "")
+	require.NoError(tb, err)
+	require.NoError(tb, Seed(tb.Context(), client, keys, n, time.Now()))
+	found, err := client.Get(tb.Context(), keys.Root(), clientv3.WithPrefix(), clientv3.WithCountOnly())
+	require.NoError(tb, err)
+	require.EqualValues(tb, n.Jobs*(n.Records+2), found.Count)
+	return etcd.Endpoints()[0], client, keys
 }
 
 // What is seeded reads as what an instance writes.
