@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,12 +99,24 @@ func within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, patience)
 }
 
-// do takes steps in a browser.
+// do takes steps in a browser. What a step was about to use may have been swapped for its new self at that moment: then
+// nothing was done yet, and it is tried again.
 func do(ctx context.Context, t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	ctx, cancel := within(ctx)
 	defer cancel()
-	require.NoError(t, chromedp.Do(ctx, steps...))
+	for _, step := range steps {
+		err := chromedp.Do(ctx, step)
+		for swapped(err) && ctx.Err() == nil {
+			err = chromedp.Do(ctx, step)
+		}
+		require.NoError(t, err)
+	}
+}
+
+func swapped(err error) bool {
+	var gone *cdproto.Error
+	return errors.As(err, &gone) && strings.Contains(gone.Message, "node with given id")
 }
 
 // await waits until an expression is true on the page, which may be on its way to another.

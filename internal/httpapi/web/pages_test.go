@@ -423,7 +423,7 @@ func BenchmarkJobsPage(b *testing.B) {
 				size := 0
 				for b.Loop() {
 					if fresh {
-						s.pages = New(s.pages.cfg)
+						s.pages.roster.read, s.pages.strips = time.Time{}, newStrips()
 					}
 					size = len(s.get("/").body)
 				}

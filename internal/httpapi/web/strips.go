@@ -12,7 +12,7 @@ import (
 const (
 	keptStrips   = 2000                  // jobs whose last runs are kept in memory
 	stripReaders = 8                     // jobs whose last runs are read at once, for all pages
-	stripBudget  = 60 * time.Millisecond // after which a page begins to read no more of them; the next one has them
+	stripBudget  = 30 * time.Millisecond // after which a page begins to read no more of them; the next one has them
 )
 
 // strips keeps the last runs of jobs, in short. They are read again when the job's counters have moved.
