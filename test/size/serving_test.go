@@ -88,7 +88,7 @@ func ask(url string) (answered, refused int) {
 }
 
 func get(url string) (code int, err error) {
-	resp, err := http.Get(url) //nolint:noctx // it ends with the benchmark
+	resp, err := http.Get(url)
 	if err != nil {
 		return 0, err
 	}
