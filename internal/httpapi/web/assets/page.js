@@ -96,7 +96,8 @@
       const response = await fetch(address, { headers: { "X-Fragment": "main" }, redirect: "error", signal: AbortSignal.timeout(15000) });
       compareClocks(response, sent);
       if (response.status === 401) location.reload(); // the session is over: this leads to where one signs in
-      if (response.ok && !take(await response.text())) wanted = true;
+      const text = response.ok ? await response.text() : "";
+      if (paused || text && !take(text)) wanted = true; // it may have been paused while the answer was on its way
       if (main.querySelector("[data-unread]")) wanted = true;
     } catch {
       wanted = true; // the server has gone for a moment
