@@ -99,8 +99,8 @@ func within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, patience)
 }
 
-// do takes steps in a browser. What a step was about to use may have been swapped for its new self at that moment: then
-// nothing was done yet, and it is tried again.
+// do takes steps in a browser. What a step was about to use may have been swapped for its new self at that moment, or the
+// page may have gone elsewhere by itself: then nothing was done yet, and it is tried again.
 func do(ctx context.Context, t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	ctx, cancel := within(ctx)
@@ -116,7 +116,8 @@ func do(ctx context.Context, t *testing.T, steps ...chromedp.Action[chromedp.Voi
 
 func swapped(err error) bool {
 	var gone *cdproto.Error
-	return errors.As(err, &gone) && strings.Contains(gone.Message, "node with given id")
+	return errors.As(err, &gone) && strings.Contains(gone.Message, "node with given id") ||
+		err != nil && strings.Contains(err.Error(), "net::ERR_ABORTED")
 }
 
 // await waits until an expression is true on the page, which may be on its way to another.
