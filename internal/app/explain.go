@@ -43,8 +43,8 @@ func witness(ctx context.Context, method string, req, reply any, cc *grpc.Client
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
-	if s, ok := ctx.Value(seenKey{}).(*seen); ok && err != nil {
-		s.last.Store(&err)
+	if s, ok := ctx.Value(seenKey{}).(*seen); ok && err != nil && (s.last.Load() == nil || reasonOf(err) != noReply) {
+		s.last.Store(&err) // that there was no answer in time says less than what was there before
 	}
 	return err
 }
